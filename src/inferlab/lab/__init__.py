@@ -1,1 +1,32 @@
-"""Placeholder."""
+"""What the cells of a lab use: setup, checks, explanations, annotated source, plots and widgets.
+
+Names are imported on first use, so that ``import inferlab.lab`` itself is cheap.
+"""
+
+from importlib import import_module
+
+_HOME = {
+    "start": "setup",
+    "show_source": "source",
+    "Check": "check",
+    "reference": "check",
+    "submit": "submit",
+    "filmstrip": "plots",
+    "error_curve": "plots",
+    "to_pictures": "plots",
+    "step_slider": "widgets",
+}
+
+__all__ = list(_HOME)
+
+
+def __getattr__(name: str):
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(sorted(_HOME))}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,159 @@
+"""The first cell of every lab: who learns, which model on which device, and a notebook without noise."""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import re
+import sys
+from dataclasses import dataclass
+from importlib.metadata import version
+
+from .identity import normalize
+from .identity import variant as _variant
+
+SOURCES = ("bundled", "full", "hub")
+_LAB_NAME = re.compile(r"lab\d\d-[a-z0-9]+(-[a-z0-9]+)*")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """What the parameters cell came to: read-only, and printed in one line by :func:`start`.
+
+    Attributes:
+        name: the lab, such as ``"lab02-denoising-step"``.
+        learner: the name or id as it was written; empty until the learner fills it in.
+        model: ``"bundled"``, ``"full"`` or ``"hub"``.
+        device: ``"cpu"`` or ``"cuda"`` (or ``"cuda:1"``), with ``"auto"`` already resolved.
+        seed: the seed of every generator in the lab.
+    """
+
+    name: str
+    learner: str
+    model: str
+    device: str
+    seed: int
+
+    def variant(self, n: int) -> int:
+        """This learner's variant of the lab, 0 to ``n - 1`` (see :func:`inferlab.lab.identity.variant`)."""
+        return _variant(self.learner, self.name, n)
+
+    def __str__(self) -> str:
+        who = self.learner.strip() or "LEARNER is empty: write your name or id in the parameters cell"
+        versions = ", ".join(f"{p} {version(p).split('+')[0]}" for p in ("torch", "diffusers", "transformers"))
+        return f"{self.name} | {who} | {self.model} model on {self.device}, seed {self.seed} | {versions}"
+
+
+_current: Lab | None = None
+
+
+def current() -> Lab | None:
+    """The lab that this kernel started last, or ``None`` if no setup cell has run."""
+    return _current
+
+
+def start(lab: str, learner: str = "", model: str = "bundled", device: str = "auto", seed: int = 0) -> Lab:
+    """Set a notebook up and say in one line what it uses.
+
+    Quiets the libraries' import notices and progress bars, seeds Python and torch, registers ``%%explain`` when a
+    notebook is running, and remembers the lab for the checks.
+
+    Args:
+        lab: the lab's full name, ``labNN-topic``.
+        learner: the learner's name or id; may be empty while exploring, and is then asked for in the printed line.
+        model: where the model comes from: ``"bundled"``, ``"full"`` or ``"hub"``.
+        device: ``"auto"`` (the GPU if there is one), ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
+        seed: a non-negative integer.
+
+    Returns:
+        The :class:`Lab`.
+
+    Raises:
+        ValueError: for a name, model, device or seed that cannot be used, saying what can.
+        TypeError: if the learner's name is not text.
+    """
+    global _current
+    if not _LAB_NAME.fullmatch(lab):
+        raise ValueError(f"a lab's name is labNN-topic in lower case, not {lab!r}")
+    normalize(learner)
+    if model not in SOURCES:
+        raise ValueError(f"MODEL is one of {', '.join(SOURCES)}, not {model!r}")
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise ValueError(f"SEED is a whole number from 0 to 2**32 - 1, not {seed!r}")
+    quiet(downloads=model != "hub")
+    state = Lab(lab, learner, model, resolve_device(device), seed)
+    _seed(seed)
+    _register_explain()
+    _current = state
+    print(state)
+    return state
+
+
+def resolve_device(device: str) -> str:
+    """``"auto"`` to the device that is there; anything else is checked and returned.
+
+    Raises:
+        ValueError: if the device is unknown or this machine does not have it.
+    """
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        return device
+    found = re.fullmatch(r"cuda(?::(\d+))?", device) if isinstance(device, str) else None
+    if found is None:
+        raise ValueError(f"DEVICE is auto, cpu, cuda or cuda:N, not {device!r}")
+    have = torch.cuda.device_count()
+    if int(found[1] or 0) >= have:
+        raise ValueError(f"DEVICE is {device!r}, but torch sees {have} CUDA device(s) here: use \"auto\" or \"cpu\"")
+    return device
+
+
+class _TorchvisionNotice(logging.Filter):
+    """Drops one notice and nothing else: that an image processor falls back to Pillow for lack of torchvision."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return "requires torchvision (not installed)" not in record.getMessage()
+
+
+def quiet(downloads: bool = True) -> None:
+    """Keep the libraries' import notices and progress bars out of the notebook; real warnings still show.
+
+    Args:
+        downloads: also hide the hub's download bars. With ``MODEL = "hub"`` they are left on, since a download of
+            gigabytes should show its progress.
+    """
+    notice = logging.getLogger("transformers.utils.import_utils")
+    if not any(isinstance(f, _TorchvisionNotice) for f in notice.filters):
+        notice.addFilter(_TorchvisionNotice())
+    if downloads and "huggingface_hub" not in sys.modules:
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
+    import diffusers.utils.logging
+    import transformers.utils.logging
+
+    diffusers.utils.logging.disable_progress_bar()
+    if downloads:
+        transformers.utils.logging.disable_progress_bar()
+    else:
+        transformers.utils.logging.enable_progress_bar()
+
+
+def _seed(seed: int) -> None:
+    import torch
+
+    random.seed(seed)
+    torch.manual_seed(seed)
+
+
+def _register_explain() -> None:
+    """Register the ``%%explain`` magic if an IPython shell is running; a plain script has none to register with."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None:
+        return
+    from .explain import register
+
+    register(shell)

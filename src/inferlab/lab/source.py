@@ -1,0 +1,212 @@
+"""Shows the installed library's own source, a few dozen lines at most, with a note beside the lines it explains."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import os
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+MAX_LINES = 60
+"""More lines than this are no longer an excerpt."""
+
+STRICT = "INFERLAB_STRICT_SOURCE"
+"""When this environment variable is "1" a moved note is an error whatever version is installed: CI sets it."""
+
+
+class MovedNote(LookupError):
+    """A note, or the edge of an excerpt, no longer belongs to exactly one line of the installed source."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line shown: its number in the library's file, its text, and the note beside it ("" for none)."""
+
+    number: int
+    text: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class SourceView:
+    """An annotated excerpt. It displays itself as HTML in a notebook and as text elsewhere.
+
+    Attributes:
+        title: the dotted name of what is shown, with the package's version.
+        blocks: the excerpts, each a tuple of lines; between two of them something was left out.
+        stale: "" when every note was found on its line; otherwise what a reader is told in place of the notes.
+    """
+
+    title: str
+    blocks: tuple[tuple[Line, ...], ...]
+    stale: str = ""
+
+    def __repr__(self) -> str:
+        return "\n".join(_text_lines(self))
+
+    def _repr_html_(self) -> str:
+        return _html(self)
+
+
+def show_source(
+    target: Callable,
+    notes: Mapping[str, str],
+    *,
+    excerpts: Sequence[tuple[str, str]] = (),
+    checked: str = "",
+) -> SourceView:
+    """The source of a function or method as it is installed here, with each note beside the line it is tied to.
+
+    A line is named by a piece of its own text, which must occur in exactly one line of ``target``. Line numbers are
+    never used: they move with every release, and a note that moves with them explains the wrong line.
+
+    Args:
+        target: a Python function, method or class whose source ``inspect`` can read.
+        notes: piece of a line's text -> note on that line, one or two sentences.
+        excerpts: ``(first, last)`` pairs, each a piece of the first and of the last line to show, in the order of
+            the source; empty shows everything after the docstring.
+        checked: the version of the library that the notes were written for.
+
+    Returns:
+        A :class:`SourceView`. Where the installed version is not ``checked`` and a note has lost its line, the view
+        shows the source without any note and says so: no note is better than a note on the wrong line.
+
+    Raises:
+        MovedNote: if a note or an edge has lost its line in the very version it was written for, or in any version
+            when ``INFERLAB_STRICT_SOURCE`` is "1". The message names the note.
+        ValueError: if the excerpts are more than 60 lines or out of order.
+    """
+    name = f"{target.__module__.split('.')[0]} {_version(target)}"
+    title = f"{target.__qualname__}  ({name})"
+    lines, first = inspect.getsourcelines(target)
+    lines = textwrap.dedent("".join(lines)).splitlines()
+    try:
+        placed = {_find(lines, piece, f"the note {note[:60]!r}", title): note for piece, note in notes.items()}
+        ranges = [
+            (_find(lines, a, "the start of an excerpt", title), _find(lines, b, "the end of an excerpt", title))
+            for a, b in excerpts
+        ] or [(_body_start(target, lines), len(lines) - 1)]
+    except MovedNote as moved:
+        if os.environ.get(STRICT) == "1" or _version(target) == checked:
+            raise
+        stale = (
+            f"These notes were written for version {checked}; in {name} this method has changed, so they are left "
+            f"out rather than put beside the wrong lines. ({moved})"
+        )
+        start = _body_start(target, lines)
+        return SourceView(title, (_block(lines, start, min(len(lines), start + MAX_LINES) - 1, first, {}),), stale)
+    _refuse_odd(ranges, placed, notes)
+    return SourceView(title, tuple(_block(lines, a, b, first, placed) for a, b in ranges))
+
+
+def _version(target: Callable) -> str:
+    try:
+        return version(target.__module__.split(".")[0])
+    except PackageNotFoundError:
+        return "unknown version"
+
+
+def _find(lines: list[str], piece: str, what: str, title: str) -> int:
+    """Index of the one line that holds ``piece``."""
+    hits = [i for i, line in enumerate(lines) if piece in line]
+    if len(hits) != 1:
+        how = "on no line" if not hits else f"on {len(hits)} lines"
+        raise MovedNote(f"{what} is tied to the text {piece!r}, which is {how} of {title}")
+    return hits[0]
+
+
+def _refuse_odd(ranges: list[tuple[int, int]], placed: dict[int, str], notes: Mapping[str, str]) -> None:
+    """Refuse what only an author can mend: excerpts that overlap or are too long, notes outside every excerpt."""
+    edges = [edge for pair in ranges for edge in pair]
+    if edges != sorted(edges) or any(b <= a for (_, a), (b, _) in zip(ranges, ranges[1:], strict=False)):
+        raise ValueError("excerpts must follow each other in the order of the source, without overlap")
+    shown = sum(b - a + 1 for a, b in ranges)
+    if shown > MAX_LINES:
+        raise ValueError(f"{shown} lines are no excerpt: show at most {MAX_LINES}, in two or three excerpts")
+    hidden = [n for i, n in placed.items() if not any(a <= i <= b for a, b in ranges)]
+    if hidden or len(placed) < len(notes):
+        raise ValueError(f"each note needs a line of its own inside an excerpt; look at {hidden or list(notes)}")
+
+
+def _body_start(target: Callable, lines: list[str]) -> int:
+    """Index of the first line after the docstring, or 0 when there is none."""
+    docstring = target.__doc__
+    if not docstring:
+        return 0
+    ends = [i for i, line in enumerate(lines) if line.rstrip().endswith(('"""', "'''"))]
+    one_line = len(docstring.splitlines()) == 1
+    return (ends[0 if one_line else min(1, len(ends) - 1)] + 1) if ends else 0
+
+
+def _block(lines: list[str], a: int, b: int, first: int, placed: dict[int, str]) -> tuple[Line, ...]:
+    """The lines ``a`` to ``b`` with their numbers in the library's file."""
+    return tuple(Line(first + i, lines[i], placed.get(i, "")) for i in range(a, b + 1))
+
+
+def _text_lines(view: SourceView) -> list[str]:
+    out = [view.title]
+    if view.stale:
+        out += textwrap.wrap(view.stale, 100)
+    for number, block in enumerate(view.blocks):
+        if number:
+            out.append("      ...")
+        common = _indent(block)
+        for line in block:
+            out.append(f"{line.number:5d} {line.text[common:]}".rstrip())
+            if line.note:
+                out += ["      ^ " + part for part in textwrap.wrap(line.note, 92)]
+    return out
+
+
+def _indent(block: tuple[Line, ...]) -> int:
+    return min((len(x.text) - len(x.text.lstrip()) for x in block if x.text.strip()), default=0)
+
+
+_STYLE = """
+<style>
+.inferlab-source {border-collapse: collapse; width: 100%; font-size: 12.5px; margin: 4px 0 8px}
+.inferlab-source caption {text-align: left; font-weight: 600; padding: 4px 0}
+.inferlab-source td {padding: 0 8px; vertical-align: top; text-align: left !important; border: none; line-height: 1.5}
+.inferlab-source td.n {text-align: right !important; opacity: .5; user-select: none; width: 3em}
+.inferlab-source td.c {white-space: pre-wrap; font-family: var(--jp-code-font-family, monospace); width: 58%}
+.inferlab-source td.a {border-left: 3px solid #d55e00; padding-left: 10px; width: 38%;
+  font-family: var(--jp-content-font-family, sans-serif)}
+.inferlab-source tr.noted td.c {background: rgba(213, 94, 0, .12)}
+.inferlab-source td.a.none {border-left: 3px solid transparent}
+.inferlab-source td.gap {text-align: center !important; opacity: .5}
+.inferlab-stale {border-left: 3px solid #d55e00; padding: 4px 10px}
+</style>
+"""
+
+
+def _html(view: SourceView) -> str:
+    rows = []
+    for number, block in enumerate(view.blocks):
+        if number:
+            rows.append('<tr><td class="n"></td><td class="gap" colspan="2">&#8943;</td></tr>')
+        rows += _html_rows(block)
+    stale = f'<p class="inferlab-stale">{html.escape(view.stale)}</p>' if view.stale else ""
+    caption = html.escape(view.title)
+    return f'{_STYLE}{stale}<table class="inferlab-source"><caption>{caption}</caption>{"".join(rows)}</table>'
+
+
+def _html_rows(block: tuple[Line, ...]) -> list[str]:
+    """One row a line. A note's cell spans the lines below it up to the next note, so that it has room."""
+    common = _indent(block)
+    starts = [i for i, line in enumerate(block) if line.note]
+    rows = []
+    for i, line in enumerate(block):
+        side = ""
+        if line.note:
+            until = next((s for s in starts if s > i), len(block))
+            side = f'<td class="a" rowspan="{until - i}">{html.escape(line.note)}</td>'
+        elif not starts or i < starts[0]:
+            side = '<td class="a none"></td>'
+        mark = ' class="noted"' if line.note else ""
+        rows.append(
+            f'<tr{mark}><td class="n">{line.number}</td><td class="c">{html.escape(line.text[common:])}</td>{side}</tr>'
+        )
+    return rows
