@@ -1,0 +1,119 @@
+"""The roster: who is in the course, under which names their work may arrive.
+
+A CSV with the columns `id`, `name`, `aliases` (several, separated by `;`), `email`, and optionally `late_days`. Names are
+compared after Unicode NFKC, case folding and collapsing of white space, so that the same name typed on two keyboards is
+the same name; nothing is ever matched by likeness alone.
+"""
+
+import csv
+import difflib
+import io
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from inferlab.lab.identity import normalize
+
+
+class RosterError(ValueError):
+    """The roster cannot be used; the message names the line and what to change."""
+
+
+@dataclass(frozen=True)
+class Learner:
+    """One line of the roster. `late_days` is `None` where the course's own number counts."""
+
+    id: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    email: str = ""
+    late_days: int | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Every text that stands for this learner: id, name both ways round, aliases, e-mail address."""
+        names = [self.id, self.name, *self.aliases, self.email]
+        for name in (self.name, *self.aliases):
+            words = name.split()
+            if len(words) > 1:
+                names += [f"{words[-1]}, {' '.join(words[:-1])}", f"{words[-1]} {' '.join(words[:-1])}"]
+        return [name for name in names if name.strip()]
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The learners of a course, found by any of their names."""
+
+    learners: tuple[Learner, ...]
+    _index: dict[str, set[str]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, learners: list[Learner]) -> "Roster":
+        """A roster of these learners. Raises `RosterError` for an id that occurs twice or cannot be a folder."""
+        index: dict[str, set[str]] = {}
+        seen: set[str] = set()
+        for learner in learners:
+            if normalize(learner.id) in seen:
+                raise RosterError(f"the id '{learner.id}' occurs twice in the roster")
+            if not re.fullmatch(r"[^\W_][\w.@-]{0,99}", learner.id) or ".." in learner.id:
+                raise RosterError(f"'{learner.id}' cannot be an id: letters, digits, '.', '-', '_' and '@', "
+                                  "beginning with a letter or digit (it names a folder)")
+            seen.add(normalize(learner.id))
+            for name in learner.names:
+                index.setdefault(normalize(name), set()).add(learner.id)
+        # An id always means its own learner, even where it is also another learner's alias.
+        index.update({normalize(learner.id): {learner.id} for learner in learners})
+        return cls(tuple(learners), index)
+
+    @classmethod
+    def load(cls, path: Path) -> "Roster":
+        """Read the CSV at `path` (UTF-8, with or without BOM; comma, semicolon or tab). Raises `RosterError`."""
+        if not path.exists():
+            raise RosterError(f"no roster at {path}; it is a CSV that begins with: id,name,aliases,email")
+        try:
+            text = path.read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise RosterError(f"{path.name} is not UTF-8 ({error}); save it as 'CSV UTF-8'") from error
+        first = text.split("\n", 1)[0]
+        delimiter = max(",;\t", key=first.count)
+        rows = csv.DictReader(io.StringIO(text.replace("\r\n", "\n")), delimiter=delimiter)
+        columns = {column: (column or "").strip().lower() for column in rows.fieldnames or []}
+        if "id" not in columns.values():
+            raise RosterError(f"{path.name} has no column 'id'; it has {', '.join(columns.values()) or 'nothing'}")
+        learners = []
+        for number, row in enumerate(rows, start=2):
+            values = {columns[key]: (value or "").strip() for key, value in row.items() if key in columns}
+            if not any(values.values()):
+                continue
+            if not values["id"]:
+                raise RosterError(f"{path.name}, line {number}: no id")
+            late = values.get("late_days", "")
+            if late and not late.isdecimal():
+                raise RosterError(f"{path.name}, line {number}: late_days is '{late}', not a number of days")
+            aliases = tuple(alias.strip() for alias in values.get("aliases", "").split(";") if alias.strip())
+            learners.append(Learner(values["id"], values.get("name", ""), aliases, values.get("email", ""),
+                                    int(late) if late else None))
+        return cls.of(learners)
+
+    def find(self, text: str) -> Learner | None:
+        """The one learner that `text` names, or `None` when it names nobody or more than one."""
+        ids = self._index.get(normalize(text), set())
+        return next(learner for learner in self.learners if learner.id in ids) if len(ids) == 1 else None
+
+    def resolve(self, text: str) -> str | None:
+        """The id that `text` names, or `None`."""
+        learner = self.find(text)
+        return learner.id if learner else None
+
+    def namesakes(self, text: str) -> list[str]:
+        """Ids of all learners whom `text` names, when there is more than one."""
+        ids = self._index.get(normalize(text), set())
+        return sorted(ids) if len(ids) > 1 else []
+
+    def similar(self, text: str) -> list[str]:
+        """Up to three ids whose names look like `text`: a hint for a person, never a match."""
+        close = difflib.get_close_matches(normalize(text), list(self._index), n=3, cutoff=0.75)
+        return sorted({identity for name in close for identity in self._index[name]})
+
+    def __contains__(self, identity: str) -> bool:
+        return any(learner.id == identity for learner in self.learners)
