@@ -10,6 +10,8 @@ _HOME = {
     "show_source": "source",
     "Check": "check",
     "reference": "check",
+    "close": "check",
+    "results": "check",
     "submit": "submit",
     "filmstrip": "plots",
     "error_curve": "plots",
