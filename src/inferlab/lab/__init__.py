@@ -12,7 +12,7 @@ _HOME = {
     "reference": "check",
     "close": "check",
     "results": "check",
-    "submit": "submit",
+    "submit": "handin",
     "filmstrip": "plots",
     "error_curve": "plots",
     "to_pictures": "plots",
