@@ -1,0 +1,262 @@
+"""Stories of named shapes that travel, carry things and change color; every sentence comes from a world that keeps track.
+
+A `Tale` is the world: who is where, who holds what, what everyone looks like, where everyone has been. Its events change
+that world and return the sentence that tells so; its remarks change nothing and state what is true at that moment.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from .words import (
+    ASIDES,
+    COLORS,
+    GROWINGS,
+    KINDS,
+    MANNERS,
+    NAMES,
+    NUMBERS,
+    OPENINGS,
+    PAINTINGS,
+    PLACES,
+    SIZES,
+    THINGS,
+    TIMES,
+    TRAVELS,
+    WEATHER_NOUNS,
+    WEATHER_WORDS,
+    join,
+    sentence,
+)
+
+
+@dataclass
+class Hero:
+    """A shape with a name; `been` lists its places in order (the last is where it is), `holds` its things in order."""
+
+    name: str
+    size: str
+    color: str
+    kind: str
+    been: list[str]
+    holds: list[str] = field(default_factory=list)
+    colors: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return f"{self.size} {self.color} {self.kind}"
+
+    @property
+    def place(self) -> str:
+        return self.been[-1]
+
+
+class Tale:
+    """The world of one story."""
+
+    def __init__(self, rng: random.Random, heroes: int | None = None):
+        self.rng = rng
+        n = heroes or rng.randint(2, 5)
+        places = rng.sample(PLACES, rng.randint(3, 5))
+        colors = rng.sample(COLORS, rng.randint(2, 4))
+        kinds = rng.sample(KINDS, min(len(KINDS), rng.randint(2, 4)))
+        self.places = places
+        self.heroes = []
+        for name in rng.sample(NAMES, n):
+            color = rng.choice(colors)
+            hero = Hero(name, rng.choice(SIZES), color, rng.choice(kinds), [rng.choice(places)], colors=[color])
+            self.heroes.append(hero)
+        self.things = rng.sample(THINGS, rng.randint(1, 3))
+        self.lying: dict[str, str] = {}  # thing -> place where it was put down
+        self.found: list[str] = []
+        self.lines: list[str] = []
+
+    # who and where
+
+    def at(self, place: str, but: Hero | None = None) -> list[Hero]:
+        return [h for h in self.heroes if h.place == place and h is not but]
+
+    def said(self, hero: Hero) -> str:
+        """The hero's name, or sometimes "the red ring" where only one hero is a red ring now."""
+        same = [h for h in self.heroes if (h.color, h.kind) == (hero.color, hero.kind)]
+        return hero.name if len(same) > 1 or self.rng.random() < 0.7 else f"the {hero.color} {hero.kind}"
+
+    def met(self, hero: Hero) -> str:
+        """What a hero finds where it has just arrived."""
+        rng = self.rng
+        others = [h.name for h in self.at(hero.place, but=hero)]
+        text = f" There it met {join(others)}." if others else " Nobody else was there."
+        lying = [t for t, p in self.lying.items() if p == hero.place]
+        if lying and rng.random() < 0.7:
+            text += f" The {join(lying)} {'was' if len(lying) == 1 else 'were'} still there."
+        return text if rng.random() < 0.75 else ""
+
+    # events: they change the world
+
+    def travel(self) -> str:
+        rng = self.rng
+        hero = rng.choice(self.heroes)
+        place = rng.choice([p for p in self.places if p != hero.place])
+        who, verb, manner = self.said(hero), rng.choice(TRAVELS), rng.choice(MANNERS)
+        hero.been.append(place)
+        how = f" {manner}" if rng.random() < 0.3 else ""
+        return f"{who} {verb}{how} to the {place}.{self.met(hero)}"
+
+    def follow(self) -> str | None:
+        hero, other = self.rng.sample(self.heroes, 2)
+        if hero.place == other.place:
+            return None
+        who, whom = self.said(hero), self.said(other)
+        hero.been.append(other.place)
+        tail = f" Now both were at the {hero.place}." if self.rng.random() < 0.6 else ""
+        return f"{who} went to see {whom}.{tail}"
+
+    def together(self) -> str | None:
+        rng = self.rng
+        groups = [self.at(p) for p in self.places if len(self.at(p)) > 1]
+        if not groups:
+            return None
+        group = rng.choice(groups)
+        place = rng.choice([p for p in self.places if p != group[0].place])
+        names = join([h.name for h in group])
+        for hero in group:
+            hero.been.append(place)
+        return f"{names} {rng.choice(TRAVELS)} to the {place} together."
+
+    def find(self) -> str | None:
+        new = [t for t in self.things if t not in self.found]
+        if not new:
+            return None
+        hero = self.rng.choice(self.heroes)
+        self.found.append(new[0])
+        hero.holds.append(new[0])
+        return f"{self.said(hero)} found a {new[0]} at the {hero.place} and took it."
+
+    def give(self) -> str | None:
+        pairs = [(h, o) for h in self.heroes if h.holds for o in self.at(h.place, but=h)]
+        if not pairs:
+            return None
+        hero, other = self.rng.choice(pairs)
+        thing = self.rng.choice(hero.holds)
+        hero.holds.remove(thing)
+        other.holds.append(thing)
+        return f"{self.said(hero)} gave the {thing} to {other.name}."
+
+    def put_down(self) -> str | None:
+        holders = [h for h in self.heroes if h.holds]
+        if not holders:
+            return None
+        hero = self.rng.choice(holders)
+        thing = self.rng.choice(hero.holds)
+        hero.holds.remove(thing)
+        self.lying[thing] = hero.place
+        where = f"at the {hero.place}" if self.rng.random() < 0.5 else "there"
+        return f"{self.said(hero)} put the {thing} down {where}."
+
+    def pick_up(self) -> str | None:
+        chances = [(h, t) for t, p in self.lying.items() for h in self.at(p)]
+        if not chances:
+            return None
+        hero, thing = self.rng.choice(chances)
+        del self.lying[thing]
+        hero.holds.append(thing)
+        return f"{self.said(hero)} picked up the {thing}."
+
+    def repaint(self) -> str:
+        hero = self.rng.choice(self.heroes)
+        who = self.said(hero)
+        hero.color = self.rng.choice([c for c in COLORS if c != hero.color])
+        hero.colors.append(hero.color)
+        return f"{who} {self.rng.choice(PAINTINGS).format(color=hero.color)}."
+
+    def resize(self) -> str:
+        hero = self.rng.choice(self.heroes)
+        who = self.said(hero)
+        hero.size = self.rng.choice([s for s in SIZES if s != hero.size])
+        return f"{who} {self.rng.choice(GROWINGS[hero.size])}."
+
+    # remarks: they only say what is true
+
+    def speak(self) -> str:
+        rng = self.rng
+        hero = rng.choice(self.heroes)
+        others = self.at(hero.place, but=hero)
+        lines = [
+            f"I am at the {hero.place}",
+            f"I am a {hero}",
+            f"I have been to {NUMBERS[len(set(hero.been))]} place{'s' if len(set(hero.been)) > 1 else ''}",
+            f"I have the {join(hero.holds)}" if hero.holds else "I have nothing",
+            f"There are {NUMBERS[len(others) + 1]} of us here" if others else "I am alone here",
+        ]
+        return f'"{rng.choice(lines)}," said {hero.name}.'
+
+    def recap_places(self) -> str:
+        parts = [f"{h.name} at the {h.place}" for h in self.heroes]
+        first = f"{self.heroes[0].name} was at the {self.heroes[0].place}"
+        return f"now {join([first] + parts[1:])}."
+
+    def recap_visits(self) -> str:
+        hero = self.rng.choice(self.heroes)
+        visits = list(dict.fromkeys(hero.been))
+        return f"so far {hero.name} had been to {join([f'the {p}' for p in visits])}."
+
+    def recap_colors(self) -> str:
+        color = self.rng.choice(self.heroes).color
+        names = [h.name for h in self.heroes if h.color == color]
+        if len(names) == 1:
+            return f"only {names[0]} was {color} now."
+        return f"{NUMBERS[len(names)]} of them were {color} now, {join(names)}."
+
+    def recap_things(self) -> str | None:
+        if not self.found:
+            return None
+        thing = self.rng.choice(self.found)
+        holder = self.holder(thing)
+        return f"{holder.name} had the {thing}." if holder else f"the {thing} lay at the {self.lying[thing]}."
+
+    def aside(self) -> str:
+        if self.rng.random() < 0.5:
+            return self.rng.choice(ASIDES)
+        return f"the {self.rng.choice(WEATHER_NOUNS)} was {self.rng.choice(WEATHER_WORDS)}."
+
+    def holder(self, thing: str) -> Hero | None:
+        return next((h for h in self.heroes if thing in h.holds), None)
+
+    def where_is(self, thing: str) -> str:
+        holder = self.holder(thing)
+        return holder.place if holder else self.lying[thing]
+
+    # the telling
+
+    EVENTS = ("travel", "travel", "travel", "follow", "together", "find", "find", "give", "give", "put_down", "pick_up",
+              "repaint", "resize")
+    REMARKS = ("speak", "speak", "recap_places", "recap_visits", "recap_colors", "recap_things", "aside")
+
+    def introduce(self) -> None:
+        rng = self.rng
+        for i, hero in enumerate(self.heroes):
+            start = f"{rng.choice(OPENINGS)} " if i == 0 else ""
+            body = rng.choice((
+                f"a {hero} called {hero.name} was at the {hero.place}.",
+                f"{hero.name}, a {hero}, was at the {hero.place}.",
+                f"there was a {hero} at the {hero.place}. Its name was {hero.name}.",
+            ))
+            self.lines.append(sentence(start + body) if not start else start + body)
+
+    def go_on(self) -> None:
+        """One event, and sometimes a remark after it."""
+        rng = self.rng
+        told = None
+        while told is None:
+            told = getattr(self, rng.choice(self.EVENTS))()
+        self.lines.append(f"{rng.choice(TIMES)} {told}" if rng.random() < 0.4 else sentence(told))
+        if rng.random() < 0.5:
+            remark = getattr(self, rng.choice(self.REMARKS))()
+            if remark:
+                self.lines.append(sentence(remark))
+
+    def text(self) -> str:
+        return " ".join(self.lines)
+
+    def key(self) -> str:
+        return " ".join(f"{h.name} {h} {h.place}" for h in self.heroes)

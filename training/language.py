@@ -1,0 +1,140 @@
+"""Train the bundled language models, a target and a draft, and measure them: one command, one GPU, minutes.
+
+    python -m training.language                     everything, into src/inferlab/weights/language
+    python -m training.language train --model draft     one stage (tokenizer, train, evaluate)
+
+Killed and started again, it goes on from the last checkpoint in --build. Batches follow from the step's number, so an
+interrupted run sees the same data as an uninterrupted one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import torch
+from transformers import AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForCausalLM
+
+from training.language_data import CONTEXT, PACK, batches, make_tokenizer
+from training.language_measure import measure
+
+ROOT = Path(__file__).parent.parent
+WEIGHTS = ROOT / "src/inferlab/weights/language"
+
+# width, width of the MLP, layers, query heads, key-value heads, width of a head
+SHAPES = {
+    "target": (256, 704, 8, 8, 2, 32),
+    "draft": (128, 320, 2, 4, 2, 32),
+    "draft-narrow": (64, 192, 2, 4, 2, 16),
+    "draft-shallow": (160, 448, 1, 4, 2, 40),
+    "tiny": (32, 64, 1, 2, 1, 16),
+}
+STEPS = {"target": 9000, "draft": 3000}
+LEARNING_RATE = {"target": 1.5e-3, "draft": 3e-3}
+BATCH, WARMUP, SEED = 40, 200, 11
+
+
+def make_model(name: str, tokenizer) -> LlamaForCausalLM:
+    """A model of the named shape with fresh seeded weights (float32)."""
+    torch.manual_seed(SEED)
+    width, mlp, layers, heads, kv_heads, head = SHAPES[name]
+    config = LlamaConfig(
+        hidden_size=width, intermediate_size=mlp, num_hidden_layers=layers, num_attention_heads=heads,
+        num_key_value_heads=kv_heads, head_dim=head, vocab_size=len(tokenizer), max_position_embeddings=CONTEXT, tie_word_embeddings=True,
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+    )
+    return LlamaForCausalLM(config)
+
+
+def learning_rate(step: int, steps: int, peak: float) -> float:
+    """Linear warm-up, then a straight line down to zero."""
+    return peak * min((step + 1) / WARMUP, (steps - step) / max(1, steps - WARMUP))
+
+
+def train(name: str, args: argparse.Namespace) -> None:
+    """Train one model, checkpointing to args.build, and save it in fp16 to args.out."""
+    folder = args.out / name
+    tokenizer = AutoTokenizer.from_pretrained(args.out / "tokenizer-source")
+    steps = args.steps or STEPS.get(name, STEPS["draft"])
+    peak = LEARNING_RATE.get(name, LEARNING_RATE["draft"])
+    model = make_model(name, tokenizer).to(args.device)
+    decayed = [p for p in model.parameters() if p.ndim > 1]
+    plain = [p for p in model.parameters() if p.ndim < 2]
+    optimizer = torch.optim.AdamW(
+        [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}], lr=peak, betas=(0.9, 0.95))
+    checkpoint = args.build / f"{name}.pt"
+    first = 0
+    if checkpoint.exists():
+        saved = torch.load(checkpoint, map_location=args.device)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        first = saved["step"]
+        print(f"{name}: going on at step {first}", flush=True)
+    forward = torch.compile(model) if args.compile else model
+    started, done_before = time.perf_counter(), first
+    data = batches(args.out / "tokenizer-source", args.batch, first, steps, args.workers)
+    for step, rows in enumerate(data, start=first):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, steps, peak)
+        ids = torch.from_numpy(rows.astype("int64")).to(args.device, non_blocking=True)
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.device == "cuda"):
+            logits = forward(input_ids=ids, use_cache=False).logits[:, :-1]
+        loss = torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        if (step + 1) % args.log == 0 or step + 1 == steps:
+            seconds = time.perf_counter() - started
+            rate = (step + 1 - done_before) * args.batch * PACK / seconds
+            print(f"{name}: step {step + 1}/{steps} loss {loss.item():.4f} {seconds:.0f} s {rate / 1e6:.2f} M tokens/s",
+                  flush=True)
+        if (step + 1) % args.save == 0:
+            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}, checkpoint)
+    save(model, tokenizer, folder)
+    (args.build / f"{name}.json").write_text(json.dumps({
+        "steps": steps, "tokens": steps * args.batch * PACK, "seconds": round(time.perf_counter() - started)}))
+
+
+def save(model: LlamaForCausalLM, tokenizer, folder: Path) -> None:
+    """Save model (fp16), tokenizer and a generation config that only knows the special tokens."""
+    model.generation_config = GenerationConfig(
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+    model.half().save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stage", nargs="?", choices=("all", "tokenizer", "train", "evaluate"), default="all")
+    parser.add_argument("--model", default="target", choices=SHAPES)
+    parser.add_argument("--target", default="target", choices=SHAPES)
+    parser.add_argument("--draft", nargs="*", default=["draft"], choices=SHAPES)
+    parser.add_argument("--out", type=Path, default=WEIGHTS)
+    parser.add_argument("--build", type=Path, default=ROOT / "build/language")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--steps", type=int, default=0, help="0: as the model's own")
+    parser.add_argument("--batch", type=int, default=BATCH)
+    parser.add_argument("--workers", type=int, default=5)
+    parser.add_argument("--questions", type=int, default=1000)
+    parser.add_argument("--log", type=int, default=250)
+    parser.add_argument("--save", type=int, default=1000)
+    parser.add_argument("--compile", action="store_true", help="compile the training step")
+    args = parser.parse_args()
+    args.build.mkdir(parents=True, exist_ok=True)
+    source = args.out / "tokenizer-source"
+    if args.stage in ("all", "tokenizer") and not (source / "tokenizer.json").exists():
+        print(f"tokenizer: {len(make_tokenizer(source))} entries", flush=True)
+    names = {"all": [args.target, *args.draft], "train": [args.model]}.get(args.stage, [])
+    for name in names:
+        if not (args.out / name / "model.safetensors").exists():
+            train(name, args)
+    if args.stage in ("all", "evaluate"):
+        figures = measure(args.out, args.target, args.draft, args.questions, args.device)
+        (args.build / "figures.json").write_text(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()
