@@ -1,0 +1,99 @@
+"""Reads the text of a `%%explain NAME` cell into labelled fields.
+
+The text comes from a notebook that anybody may have edited in any editor, so nothing here raises on odd
+input: what cannot be read is left out and said in `problems`.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+MAX_CELL = 200_000
+"""Characters of a cell that are read; the rest is cut and reported."""
+
+_MAGIC = re.compile(r"^[ \t]*%%explain(?:[ \t]+([^\s#]+))?[^\n]*(?:\n|$)")
+_LABEL = re.compile(
+    r"^[ \t]*(?:[-*+>#][ \t]*)*[*_`]{0,3}([A-Za-z][A-Za-z0-9]*(?:[ _./\u2010-\u2015-][A-Za-z0-9]+){0,2})[ \t]*[*_`]{0,3}[ \t]*"
+    r"(?::|\uff1a|=(?!=))[ \t]*[*_`]{0,3}(.*)$"
+)
+_SAME = {"tradeoff": "trade-off", "trade-offs": "trade-off", "tradeoffs": "trade-off", "trade": "trade-off"}
+COMMON_LABELS = ("state", "axis", "trade-off", "shape", "gain", "cost")
+
+
+def canonical(label: str) -> str:
+    """The one spelling of a field's name: `Trade off`, `TRADE_OFF` and `tradeoff` are all `trade-off`."""
+    name = re.sub(r"[\s_\u2010-\u2015-]+", "-", label.strip().casefold())
+    return _SAME.get(name, name)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One explanation as it was written: `parts` in order of writing, each a (label, text) pair.
+
+    The label of text that stands before any label is "". A label may repeat; `fields` joins its texts.
+    """
+
+    name: str
+    parts: tuple[tuple[str, str], ...]
+    body: str = ""
+    problems: tuple[str, ...] = field(default=())
+
+    def fields(self, known: tuple[str, ...] | None = None) -> dict[str, str]:
+        """Field name -> text. With `known`, a line such as `result: ...` whose label the lab never asked
+        for belongs to the field above it; without, every label counts."""
+        wanted = {canonical(k) for k in known} if known is not None else None
+        texts: dict[str, list[str]] = {}
+        current = ""
+        for label, text in self.parts:
+            if label and (wanted is None or label in wanted):
+                current = label
+            elif label:
+                text = f"{label}: {text}"
+            if current:
+                texts.setdefault(current, []).append(text)
+        return {label: "\n".join(t for t in lines if t).strip() for label, lines in texts.items()}
+
+    def get(self, label: str, known: tuple[str, ...] | None = None) -> str:
+        """The text of one field, "" where it is missing or empty."""
+        return self.fields(known).get(canonical(label), "")
+
+
+def parse(text: str, name: str = "") -> Explanation:
+    """Read a whole cell (with its `%%explain NAME` line) or its body alone (then `name` says which).
+
+    A label is up to three words at the start of a line, then `:` or `=`; list markers and Markdown emphasis
+    around it are ignored. Lines without a label go on with the field above.
+    """
+    problems = []
+    text = str(text).replace("\r\n", "\n").replace("\r", "\n")
+    if len(text) > MAX_CELL:
+        problems.append(f"The cell has {len(text):,} characters; only the first {MAX_CELL:,} are read.")
+        text = text[:MAX_CELL]
+    text = text.lstrip("\ufeff\n")
+    magic = _MAGIC.match(text)
+    if magic:
+        name = magic.group(1) or name
+        text = text[magic.end():]
+    elif text.lstrip().startswith("%%"):
+        problems.append("The first line is not `%%explain NAME`.")
+    parts: list[tuple[str, list[str]]] = [("", [])]
+    for line in text.split("\n"):
+        found = _LABEL.match(line) if len(line) < 20_000 or ":" in line[:80] or "=" in line[:80] else None
+        if found:
+            parts.append((canonical(found.group(1)), [found.group(2).strip()]))
+        else:
+            parts[-1][1].append(line.strip())
+    read = tuple((label, "\n".join(lines).strip()) for label, lines in parts)
+    if not read[0][1]:
+        read = read[1:]
+    elif read:
+        problems.append("There is text before the first label; it belongs to no field.")
+    labels = [label for label, _ in read if label in COMMON_LABELS]
+    for label in sorted({item for item in labels if labels.count(item) > 1}):
+        problems.append(f"`{label}:` appears more than once; its texts are read together.")
+    return Explanation(name=name, parts=read, body=text, problems=tuple(problems))
+
+
+def stub(fields: tuple[str, ...], name: str = "") -> str:
+    """The empty form that a learner fills in: one `label: ` line a field."""
+    head = f"%%explain {name}\n" if name else ""
+    return head + "".join(f"{label}: \n" for label in fields)

@@ -1,0 +1,248 @@
+"""Which quantity goes which way: `more steps`, `latency drops`, `at the price of memory`, `it gets slower`."""
+
+from dataclasses import dataclass, replace
+
+from . import lexicon as lex
+from .words import Sentence, Token
+
+REACH = 4
+"""How many words a direction looks ahead or back for its quantity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One quantity with its direction: +1 up, -1 down, 0 unchanged. `at` indexes the sentence's tokens."""
+
+    quantity: str
+    sign: int
+    at: int
+    end: int
+    negated: bool = False
+    hedged: bool = False
+    words: str = ""
+
+
+class Table:
+    """Phrases by first stem, longest first; a stem ending in `*` matches a prefix."""
+
+    def __init__(self, entries: dict[tuple[str, ...], object]):
+        self.by_first: dict[str, list[tuple[tuple[str, ...], object]]] = {}
+        self.prefixes: list[tuple[tuple[str, ...], object]] = []
+        for key, value in entries.items():
+            if not key:
+                continue
+            if key[0].endswith("*"):
+                self.prefixes.append((key, value))
+            else:
+                self.by_first.setdefault(key[0], []).append((key, value))
+        for found in self.by_first.values():
+            found.sort(key=lambda item: -len(item[0]))
+        self.prefixes.sort(key=lambda item: -len(item[0]))
+
+    def match(self, tokens: tuple[Token, ...], at: int) -> tuple[int, object] | None:
+        """(number of tokens, value) of the longest phrase that starts at token `at`, hyphens skipped."""
+        best: tuple[int, object] | None = None
+        first = tokens[at].stem
+        rows = self.by_first.get(first, ())
+        if self.prefixes and first.isascii():
+            rows = [*rows, *(row for row in self.prefixes if first.startswith(row[0][0][:-1]))]
+        for key, value in rows:
+            used = _follow(tokens, at, key)
+            if used and (best is None or used > best[0]):
+                best = (used, value)
+        return best
+
+
+def _follow(tokens: tuple[Token, ...], at: int, key: tuple[str, ...]) -> int:
+    i = at
+    for n, part in enumerate(key):
+        if n and i < len(tokens) and tokens[i].word in ("-", "/"):
+            i += 1
+        if i >= len(tokens):
+            return 0
+        stem = tokens[i].stem
+        if not (stem.startswith(part[:-1]) if part.endswith("*") else stem == part or tokens[i].word == part):
+            return 0
+        i += 1
+    return i - at
+
+
+_QUANTITY = Table(lex.QUANTITIES)
+_CUES = Table({
+    **{k: ("spend", v) for k, v in lex.SPEND.items()},
+    **{k: ("verb", v) for k, v in (lex.VERBS_UP | lex.VERBS_DOWN).items()},
+    **{k: ("mod", v) for k, v in lex.MODIFIERS.items()},
+    **{k: ("part", v) for k, v in lex.PARTICLES.items()},
+    **{k: ("lose", v) for k, v in lex.LOSE.items()},
+    **{k: ("win", v) for k, v in lex.WIN.items()},
+    **{k: ("good", v) for k, v in lex.BETTER.items()},
+    **{k: ("same", v) for k, v in lex.SAME.items()},
+    **{k: ("carry", v) for k, v in lex.CARRIERS.items()},
+})
+_HEDGES = Table(lex.HEDGES)
+_STOP = {",", ":", "(", ")", "\u2192", "->", "=>", "="}
+
+
+def quantity_table(extra: dict[tuple[str, ...], tuple[str, int]] | None = None) -> Table:
+    """The general quantities and a rubric's own (its levers, its counts)."""
+    return Table({**lex.QUANTITIES, **extra}) if extra else _QUANTITY
+
+
+def negators(tokens: tuple[Token, ...]) -> list[int]:
+    """Where the negating words are (`no longer`, `not only` are none)."""
+    out = []
+    for i, t in enumerate(tokens):
+        if t.word in lex.NEGATORS or (t.word.endswith("n't") and t.kind == "word"):
+            after = tokens[i + 1].word if i + 1 < len(tokens) else ""
+            if not (t.word == "not" and after in ("only", "just", "surprisingly", "merely")) and not (t.word == "no" and after in (
+                    "wonder", "matter", "doubt")):
+                out.append(i)
+    return out
+
+
+def negated(tokens: tuple[Token, ...], at: int, marks: list[int]) -> bool:
+    """Whether a negator governs the word at `at`: before it, with no break of the clause between."""
+    count = 0
+    for n in marks:
+        if n >= at or at - n > 9:
+            continue
+        between = tokens[n + 1:at]
+        if any(t.word in lex.BREAKS - {"and", "as", "then", "even", "before", "after"} or t.word in (",", ":", ")") for t in between):
+            continue
+        if any(t.word == "and" for t in between) and any(t.word in lex.AUXILIARY for t in between):
+            continue
+        count += 1
+    return count % 2 == 1
+
+
+def effects(sentence: Sentence, table: Table = _QUANTITY) -> list[Effect]:
+    """Every direction in the sentence with the quantity that it moves."""
+    tokens = sentence.tokens
+    quantities: list[tuple[int, int, str, int]] = []
+    cues: list[tuple[int, int, str, object]] = []
+    i = 0
+    while i < len(tokens):
+        if tokens[i].kind not in ("word", "amount"):
+            i += 1
+            continue
+        q, c = table.match(tokens, i), _CUES.match(tokens, i)
+        if c and c[0] == 1 and tokens[i].word == "few" and i and tokens[i - 1].word == "a":
+            c = None
+        if c and (not q or c[0] > q[0] or (c[0] == q[0] and c[1][0] in ("carry",))):
+            cues.append((i, i + c[0], *c[1]))
+            i += c[0]
+        elif q:
+            quantities.append((i, i + q[0], *q[1]))
+            if c:
+                cues.append((i, i + c[0], *c[1]))
+            i += q[0]
+        elif tokens[i].word in ("+", "-") and i == 0:
+            i += 1
+        else:
+            i += 1
+    cues = _weak_spend(tokens, cues)
+    marks = negators(tokens)
+    out: list[Effect] = []
+    for cue in cues:
+        out += _bind(tokens, cue, cues, quantities)
+    hedges = [n for n in range(len(tokens)) if _HEDGES.match(tokens, n)]
+    out = [replace(e, negated=negated(tokens, e.at, marks), hedged=bool(hedges),
+                   words=" ".join(t.word for t in tokens[e.at:e.end])) for e in out]
+    return sorted(set(out), key=lambda e: (e.at, e.end, e.quantity, e.sign))
+
+
+def _weak_spend(tokens: tuple[Token, ...], cues: list) -> list:
+    """`uses more memory`: the `more` decides; `adds` after a lever is still a verb."""
+    kept = []
+    for n, cue in enumerate(cues):
+        nearby = cues[n + 1] if n + 1 < len(cues) else None
+        follows = nearby and nearby[0] - cue[1] <= 3 and nearby[2] in ("mod", "good", "carry", "same") and not any(
+            t.word in _STOP or t.word in lex.BREAKS for t in tokens[cue[1]:nearby[0]])
+        if cue[2] in ("spend", "win") and follows and nearby[2] != "same":
+            continue
+        if cue[2] == "verb" and follows and nearby[2] in ("mod",) and tokens[cue[0]].stem in ("add", "gain", "sav", "sink"):
+            continue
+        kept.append(cue)
+    return kept
+
+
+def _bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -> list[Effect]:
+    at, end, kind, value = cue
+    if kind == "carry":
+        if value[0] == "compute" and tokens[end:end + 1] and tokens[end].word in ("in", "on"):
+            named = _ahead(tokens, end + 1, cues, quantities, 3)
+            if named:
+                return [Effect(named[2], value[1] * named[3], at, named[1])]
+        return [Effect(value[0], value[1], at, end)]
+    ahead = _ahead(tokens, end, cues, quantities, 3 if kind in ("mod", "good", "same") else REACH + 1)
+    back = _back(tokens, at, cues, quantities)
+    if kind == "part":
+        target = back or ahead
+    elif kind in ("mod", "good", "same"):
+        target = ahead or back
+    elif kind == "verb":
+        target = ahead or back
+        passive = at and tokens[at - 1].word in lex.AUXILIARY - {"to", "will", "can", "would", "may", "could", "must", "should"}
+        if back and (passive or tokens[end:end + 1] and tokens[end].word in ("from", "to", "by", "with", "linearly", "as")):
+            target = back
+    else:
+        target = ahead or (back if kind in ("lose", "win") and tokens[at].kind == "word" else None)
+    if not target:
+        if kind == "good" or (kind == "win" and tokens[at].stem in ("improv", "better")) or (
+                kind == "lose" and tokens[at].stem in ("degrad", "worsen", "suffer", "deteriorat")):
+            return [Effect("quality", value, at, end)]
+        return []
+    found = [target, *(_coordinated(tokens, target, cues, quantities) if target is ahead else [])]
+    out = []
+    for q_at, q_end, name, inverse in found:
+        if kind in ("lose", "win", "good"):
+            sign = value * lex.GOOD.get(name, +1)
+        else:
+            sign = value * inverse if kind != "same" else 0
+        out.append(Effect(name, sign, min(at, q_at), max(end, q_end)))
+    return out
+
+
+def _ahead(tokens, end, cues, quantities, reach):
+    for q in quantities:
+        if end - 1 <= q[0] <= end + reach and q[0] >= end:
+            between = tokens[end:q[0]]
+            if any(t.word in _STOP or t.word in lex.BREAKS - {"as"} for t in between):
+                return None
+            if any(end <= c[0] < q[0] and c[2] in ("verb", "part", "spend", "carry", "lose") for c in cues):
+                return None
+            follow = [c for c in cues if c[0] in (q[1], q[1] + 1) and c[2] in ("verb", "part")]
+            if follow and between and any(t.word in ("and", "or") for t in between):
+                return None
+            return q
+    return None
+
+
+def _back(tokens, at, cues, quantities):
+    for q in reversed(quantities):
+        if q[1] <= at:
+            between = tokens[q[1]:at]
+            if len(between) > REACH + 2 or any(t.word in {",", ":", "but", "while", "whereas", "because", "so", "which"} for t in between):
+                return None
+            if any(q[1] <= c[0] < at and c[2] in ("verb", "part", "mod", "carry") for c in cues):
+                return None
+            return q
+    return None
+
+
+def _coordinated(tokens, target, cues, quantities):
+    """`reduces memory and time`: the quantities joined to the first one, unless one has a verb of its own."""
+    out, end = [], target[1]
+    for q in quantities:
+        if q[0] < end:
+            continue
+        between = [t.word for t in tokens[end:q[0]]]
+        if not between or len(between) > 3 or not set(between) <= {"and", "or", ",", "the", "its", "total", "overall", "both", "also", "peak"}:
+            break
+        if not {"and", "or"} & set(between) or any(c[0] - q[1] in (0, 1) and c[2] in ("verb", "part", "mod", "good") for c in cues):
+            break
+        if any(end <= c[0] < q[0] for c in cues):
+            break
+        out.append(q)
+        end = q[1]
+    return out

@@ -1,0 +1,190 @@
+"""What an answer must pass before its content counts: prose, one alphabet, a sane length, its own words,
+no instruction to the grader, no repetition, not negated as a whole."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rapidfuzz import fuzz
+
+from .prose import prose_score
+from .words import Sentence, clean, odd_alphabet, sentences
+
+MAX_FIELD = 1_200
+MAX_WORDS = 110
+MAX_SENTENCES = 6
+ECHO = 0.6
+PROSE_LOW, PROSE_OK = 0.25, 0.5
+
+_INJECTION = re.compile(
+    r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instruction|rule|rubric|prompt|above|previous|criteria|check)"
+    r"|\b(?:award|give|grant|assign|deserve|get|receive|return|set|record|mark|score|grade|rate)s?\b[^.\n]{0,50}\b(?:full|max(?:imum)?|all|top|perfect|100\s?%)"
+    r"[^.\n]{0,12}\b(?:marks?|points?|credit|scores?|grades?)\b"
+    r"|\bfull (?:marks?|points?|credit|score)\b|\bmaximum (?:marks?|points?|credit|score)\b"
+    r"|\b(?:the|dear|hey|hello|note to|message to|for the|to the)\s+(?:auto-?)?(?:grader|marker|grading|evaluator|examiner|rater|assessor|teacher|instructor|tutor)\b"
+    r"|\b(?:auto-?grader|grader|grading (?:system|model|script|engine|bot)|llm|language model grader|evaluator|examiner)\b"
+    r"|\b(?:mark|grade|score|rate|treat|count|accept|consider|classify|judge)\b[^.\n]{0,40}\b(?:as|is)\s+(?:fully\s+|entirely\s+|completely\s+)?"
+    r"(?:correct|right|passed|pass|award(?:ed)?|valid|complete|perfect|true)\b"
+    r"|\b(?:this|the|my) (?:answer|response|explanation|submission|field|slot) (?:is|was|has been|should be|must be|deserves|meets|satisfies)\b"
+    r"|\b(?:verdict|score|points|state|axis|grade|award)\s*(?:=|==|:=)\s*[\"']?(?:\d|award|true|pass|full|correct|max)"
+    r"|\bas (?:the|an?|your) (?:course |lab )?(?:author|instructor|teacher|admin\w*|developer|creator)\b"
+    r"|\byou (?:are|must|should|will|have to) (?:now )?(?:an? |the )?(?:award|grade|grading|mark|accept|give|ai|assistant|model|pass)"
+    r"|\b(?:system|assistant|user|developer)\s*(?:prompt|message|override)?\s*[:>\]]|<\|?/?(?:system|im_start|inst|grading|script|answer)\b"
+    r"|\bassert true\b|\bprint\s*\(|\bexec\s*\(|\breturn (?:award|true|1|outcome)\b|\boutcome\s*\(|\bimport os\b|\bpass(?:es)? (?:all|the) (?:check|test|gate)s?\b"
+    r"|\b(?:rubric|hidden test|must_award|verdict)s?\b|\bplease (?:award|accept|give|pass|mark|grade|be (?:kind|generous|lenient))\b"
+    r"|\bi (?:really )?(?:deserve|need) (?:the |these |this |full |all )?(?:points?|marks?|credit|pass)\b", re.IGNORECASE)
+
+_FRAME = re.compile(
+    r"\b(?:it|this|that|which)(?:'s| is| was| would be| will be| seems| isn't| is not| cannot be| can't be| has)\s*(?:simply |just |therefore |plainly |definitely |absolutely |completely |totally |also |clearly )?"
+    r"(?:not |never |in no way |n't |hardly |far from )*(?:at all )?"
+    r"(?:true|correct|right|the case|accurate|valid|wrong|false|incorrect|untrue|mistaken|a (?:common |popular |widespread |frequent )?(?:myth|mistake|misconception|misunderstanding|lie|fallacy|error|misbelief)|"
+    r"inaccurate|nonsense|misleading|impossible|ruled out|an error|unlikely|doubtful|a misreading|tempting)(?: to (?:say|think|claim|believe|state|assume|suppose|write|conclude|imagine|hold))?"
+    r"(?: that\b|\s*:|,)?"
+    r"|\b(?:nobody|no one|no-one|none of us|you|one|we|people|learners|students|they|i)\s+(?:should(?:n't| not| never)?|must(?:n't| not| never)?|can(?:not|'t| never)|would(?:n't| not| never)|do(?:n't| not)|could(?:n't| not| never)?|cannot|never)?\s*"
+    r"(?:ever |really |honestly |seriously )?(?:claim|believe|say|think|assume|argue|accept|agree|suppose|state|deny|pretend|expect|imagine)s?(?: that\b|\s*:|,|\b)"
+    r"|\b(?:i|we) (?:used to|had|once|first|initially|originally|previously|at first)\s+(?:think|thought|believe|believed|expect|expected|assume|assumed)"
+    r"|\b(?:i|we) (?:thought|expected|assumed|believed|doubt|dispute|reject|deny|disagree|refuse)\b"
+    r"|\b(?:contrary to|against) (?:the |what |popular |this )|\b(?:the )?(?:following|statement|claim|idea|notion|belief|view|assertion|sentence)s?(?: \w+){0,4} (?:is|are) (?:\w+ )?(?:false|wrong|untrue|incorrect|not true|mistaken|a myth|a lie)"
+    r"|\b(?:the )?(?:following|opposite|reverse|contrary|negation) (?:\w+ ){0,5}(?:is|are|holds?|would be) (?:\w+ )?(?:true|the case|right|correct)?"
+    r"|\b(?:false|wrong|incorrect|not true|untrue|lie|myth|nope|not|misconception|fiction|no)\s*[:!]"
+    r"|\b(?:people|many|some|others|somebody|someone|beginners|novices|most)(?: \w+){0,2} (?:often |might |may |would |will |could |wrongly |mistakenly )*(?:say|think|claim|believe|assume|imagine|suppose)s?\b"
+    r"|\bfar from (?:the truth|true|it being)|\b(?:there is )?no (?:truth|evidence|proof|way|reason to (?:believe|think|say))(?: in| that| to)?\b"
+    r"|\bthe (?:idea|claim|notion|belief|view|statement|suggestion|assertion|theory|assumption) (?:that|is)\b"
+    r"|\bis (?:a )?(?:myth|false|untrue|wrong|incorrect|not true|not the case|not correct|not right)\b|\b(?:never|not) (?:once )?(?:is it|does it happen|the case|true)\b"
+    r"|\bnone of (?:this|that|the above|it|these|what)|\ball of (?:this|that|the above|it) is (?:false|wrong|untrue)|\bsupposedly\b|\ballegedly\b|\bas if\b|\bin no (?:way|case|sense)\b|\bby no means\b",
+    re.IGNORECASE)
+
+
+def framed(text: str) -> str:
+    """The words that put a whole statement at a distance ("it is not true that", "people think"), "" if none."""
+    m = _FRAME.search(text)
+    return m.group(0).strip() if m else ""
+
+
+def instruction(text: str) -> str:
+    """The words in which a text talks to the grader instead of answering, "" if it doesn't."""
+    m = _INJECTION.search(text[:20_000])
+    return m.group(0).strip() if m else ""
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[a-z0-9_.]+", text.casefold())
+
+
+@lru_cache(maxsize=256)
+def _source(text: str) -> tuple[frozenset, tuple[str, ...]]:
+    cleaned = clean(text)
+    grams = set()
+    for s in sentences(cleaned):
+        w = _words(s.text)
+        grams |= {tuple(w[i:i + 4]) for i in range(len(w) - 3)}
+    return frozenset(grams), tuple(" ".join(_words(s.text)) for s in sentences(cleaned))
+
+
+def overlap(text: str, source: str) -> tuple[float, str]:
+    """(share of the text's words that stand in a run of four or more of `source`, the longest such run).
+
+    A sentence that is nearly a sentence of `source` counts whole. Texts under seven words share nothing.
+    """
+    if not source:
+        return 0.0, ""
+    grams, lines = _source(source)
+    covered = total = 0
+    longest: list[str] = []
+    for s in sentences(text):
+        w = _words(s.text)
+        total += len(w)
+        if len(w) < 7:
+            continue
+        mark = [False] * len(w)
+        for i in range(len(w) - 3):
+            if tuple(w[i:i + 4]) in grams:
+                mark[i:i + 4] = [True] * 4
+        joined = " ".join(w)
+        if max((fuzz.ratio(joined, line, score_cutoff=86) for line in lines), default=0) >= 86:
+            mark = [True] * len(w)
+        covered += sum(mark)
+        run: list[str] = []
+        for word, hit in zip([*w, ""], [*mark, False], strict=True):
+            if hit:
+                run.append(word)
+            else:
+                longest = max(longest, run, key=len)
+                run = []
+    return (covered / total if total else 0.0), " ".join(longest)
+
+
+def repeats(parts: list[Sentence]) -> str:
+    """What a text says more than once in the same words, "" if nothing."""
+    seen: list[str] = []
+    for s in parts:
+        line = " ".join(t.stem for t in s.words)
+        if len(s.words) >= 4:
+            for old in seen:
+                if fuzz.ratio(line, old, score_cutoff=93) >= 93:
+                    return s.text
+            seen.append(line)
+    words = [t.stem for s in parts for t in s.words]
+    pairs: dict[tuple, int] = {}
+    for gram in zip(words, words[1:], words[2:], strict=False):
+        pairs[gram] = pairs.get(gram, 0) + 1
+    worst = max(pairs.items(), key=lambda kv: (kv[1], kv[0]), default=None)
+    if worst and worst[1] >= 3:
+        return " ".join(worst[0])
+    return ""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The first gate that a text fails: its verdict and reason; `verdict` is "" when all pass."""
+
+    verdict: str = ""
+    reason: str = ""
+    evidence: tuple[str, ...] = ()
+
+
+def prose_of(parts: list[Sentence]) -> float:
+    """The prose score of a text: of its sentences together, in (0, 1)."""
+    return prose_score([s.tokens for s in parts])
+
+
+def check(raw: str, cleaned: str, parts: list[Sentence], source: str) -> Gate:
+    """Run the gates on one field. `source` is the question and the lab's text."""
+    told = instruction(cleaned)
+    if told:
+        return Gate("deny", "This talks to the grader instead of explaining.", (told,))
+    odd = odd_alphabet(raw)
+    if odd:
+        return Gate("review", f"This has {odd}; a person will read it.", ())
+    if not parts:
+        return Gate("deny", "This field is empty.")
+    again = repeats(parts)
+    if again:
+        return Gate("deny", "This says the same thing more than once.", (again,))
+    share, piece = overlap(cleaned, source)
+    if share >= ECHO:
+        return Gate("deny", f"{share:.0%} of this stands in the question or the lab's own text.", (piece,))
+    words = sum(len(s.words) for s in parts)
+    if len(raw) > MAX_FIELD or words > MAX_WORDS or len(parts) > MAX_SENTENCES:
+        return Gate("review", f"This is longer than the one or two sentences asked for ({words} words); a person will read it.")
+    if words < 3:
+        return Gate("deny", "This is too short to be an explanation.", (cleaned.strip(),))
+    score = prose_of(parts)
+    if score < PROSE_LOW:
+        return Gate("deny", "This does not read as sentences.", (f"prose score {score:.2f}",))
+    if score < PROSE_OK:
+        return Gate("review", "This hardly reads as sentences; a person will read it.", (f"prose score {score:.2f}",))
+    return Gate()
+
+
+def form_remarks(cleaned: str) -> list[str]:
+    """The gates that concern form, as remarks for the linter."""
+    parts = sentences(cleaned)
+    out = []
+    if instruction(cleaned):
+        out.append("This talks to the grader; explain instead.")
+    if repeats(parts):
+        out.append("This says the same thing more than once.")
+    if parts and sum(len(s.words) for s in parts) >= 4 and prose_of(parts[:MAX_SENTENCES]) < PROSE_OK:
+        out.append("This does not read as a full sentence.")
+    return out

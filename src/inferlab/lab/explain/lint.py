@@ -1,0 +1,126 @@
+"""The linter's view of an explanation: its form, its numbers, and nothing about what is right."""
+
+import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .cell import COMMON_LABELS, Explanation
+from .directions import effects
+from .facts import facts_of, stands_in
+from .quantities import Quantity, find_quantities
+from .words import clean, odd_alphabet, sentences
+
+PROSE = ("state", "axis", "trade-off")
+LONGEST = 90
+SHORTEST = 5
+MOST_SENTENCES = 4
+
+
+@dataclass
+class FieldView:
+    """One field as the linter sees it: its text, its numbers (and whether the trace has them), its remarks."""
+
+    label: str
+    text: str
+    numbers: list[tuple[Quantity, bool | None]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+@dataclass
+class LintReport:
+    """The whole cell's view. Shows itself as text or as HTML; `ok` when there is no remark."""
+
+    name: str
+    fields: list[FieldView]
+    problems: list[str]
+    has_trace: bool
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems and not any(f.remarks for f in self.fields)
+
+    def __repr__(self) -> str:
+        lines = [f"explanation `{self.name}`: " + ("the form is complete" if self.ok else "please look again")]
+        for f in self.fields:
+            numbers = ", ".join(f"{q.text} [{_mark(ok)}]" for q, ok in f.numbers)
+            lines.append(f"  {f.label:<10} {len(f.text.split())} words" + (f" · {numbers}" if numbers else ""))
+            lines += [f"             ! {r}" for r in f.remarks]
+        lines += [f"  ! {p}" for p in self.problems]
+        lines.append("  " + self._footer())
+        return "\n".join(lines)
+
+    def _footer(self) -> str:
+        trace = "Numbers were looked up in your own trace." if self.has_trace else "No trace was found to look numbers up in."
+        return trace + " This view checks the form only."
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for f in self.fields:
+            numbers = " ".join(
+                f"<code style='border:1px solid #8886;border-radius:3px;padding:0 3px'>{html.escape(q.text)}</code>"
+                f"&nbsp;<small>{_mark(ok)}</small>" for q, ok in f.numbers)
+            remarks = "".join(f"<div>\u26a0 {html.escape(r)}</div>" for r in f.remarks) or "\u2713"
+            rows.append(f"<tr><td style='text-align:left'><b>{html.escape(f.label)}</b></td><td style='text-align:right'>"
+                        f"{len(f.text.split())}</td><td style='text-align:left'>{numbers}</td><td style='text-align:left'>{remarks}</td></tr>")
+        problems = "".join(f"<div>\u26a0 {html.escape(p)}</div>" for p in self.problems)
+        head = "the form is complete" if self.ok else "please look again"
+        return (f"<div><b>{html.escape(self.name or 'explanation')}</b>: {head}<table><thead><tr><th style='text-align:left'>field</th>"
+                f"<th>words</th><th style='text-align:left'>numbers</th><th style='text-align:left'>form</th></tr></thead><tbody>"
+                + "".join(rows) + f"</tbody></table>{problems}<small>{self._footer()}</small></div>")
+
+
+def _mark(ok: bool | None) -> str:
+    return {True: "in your trace", False: "not in your trace", None: "read"}[ok]
+
+
+def lint(explanation: Explanation, facts: Mapping[str, object] | None = None, labels: tuple[str, ...] | None = None,
+         lab_text: str = "") -> LintReport:
+    """Look at the form of `explanation`.
+
+    `facts` are those of the learner's own trace (`trace.facts()`), `labels` the fields that the lab asks for
+    (None: those that the cell has), `lab_text` the question and the lab's prose, to notice copying.
+    """
+    from .gates import form_remarks, overlap
+
+    known = tuple(labels) if labels else None
+    texts = explanation.fields(known)
+    shown = list(known or [label for label in texts if label]) or list(COMMON_LABELS)
+    facts = facts_of(facts)
+    views = []
+    for label in shown:
+        text = texts.get(label, "")
+        view = FieldView(label, text)
+        if not text:
+            view.remarks.append("This field is missing." if label not in texts else "This field is empty.")
+        else:
+            cleaned = clean(text[:4000])
+            view.numbers = [(q, stands_in(q, facts) if facts else None) for q in find_quantities(cleaned)][:12]
+            view.remarks = _remarks(label, text, cleaned)
+            if label in PROSE:
+                view.remarks += form_remarks(cleaned)
+            share, piece = overlap(cleaned, lab_text) if lab_text else (0.0, "")
+            if share >= 0.6:
+                view.remarks.append(f"{share:.0%} of this stands in the lab's own text (\u201c{piece[:60]}\u201d); use your own words.")
+        views.append(view)
+    return LintReport(explanation.name, views, list(explanation.problems), bool(facts))
+
+
+def _remarks(label: str, text: str, cleaned: str) -> list[str]:
+    out = []
+    odd = odd_alphabet(text)
+    if odd:
+        out.append(f"There is {odd}; write in plain English letters.")
+    words, count = len(cleaned.split()), len(sentences(cleaned))
+    if label not in PROSE:
+        if words > 12 or len(text) > 120:
+            out.append("A typed line wants one short entry.")
+        elif label in ("gain", "cost") and not any(effects(s) for s in sentences(cleaned)):
+            out.append("Write a quantity and its direction, like `bandwidth down`.")
+        elif label == "shape" and not any(q.kind in ("shape", "count") for q in find_quantities(cleaned)):
+            out.append("Write a shape, like `(1, 3, 8, 8)`.")
+        return out
+    if words < SHORTEST:
+        out.append("Too short: write one or two full sentences.")
+    if words > LONGEST or count > MOST_SENTENCES:
+        out.append(f"Too long ({words} words, {count} sentences): one or two sentences are enough.")
+    return out
