@@ -1,0 +1,110 @@
+"""Finds the notebook that a kernel belongs to, and tells whether what is saved is what was run.
+
+A kernel does not hold its own notebook. JupyterLab says where it is saved (`JPY_SESSION_NAME`), VS Code leaves its path
+in the namespace (`__vsc_ipynb_file__`), Colab sends the notebook itself when asked, saved or not.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+
+COLAB_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Found:
+    """A notebook as its front end has it.
+
+    Attributes:
+        frontend: "JupyterLab", "VS Code", "Colab", or "" where none of their ways works.
+        path: where it is saved; `None` in Colab, whose notebooks lie in a drive, and where it was not found.
+        notebook: its content, or `None` where it was not found or cannot be read.
+        problem: why there is no content, as a sentence; empty when there is.
+    """
+
+    frontend: str
+    path: Path | None
+    notebook: nbformat.NotebookNode | None
+    problem: str = ""
+
+
+def find(namespace: dict[str, Any]) -> Found:
+    """The notebook that the running kernel belongs to; `namespace` is the notebook's own (`get_ipython().user_ns`)."""
+    if "google.colab" in sys.modules:
+        return _from_colab()
+    if namespace.get("__vsc_ipynb_file__"):
+        return _from_file("VS Code", Path(str(namespace["__vsc_ipynb_file__"])))
+    if os.environ.get("JPY_SESSION_NAME"):
+        return _from_file("JupyterLab", Path(os.environ["JPY_SESSION_NAME"]))
+    return Found("", None, None, "this program does not tell a kernel where its notebook is saved")
+
+
+def _from_colab() -> Found:
+    from google.colab import _message
+
+    answer = _message.blocking_request("get_ipynb", request="", timeout_sec=COLAB_SECONDS)
+    if not answer or "ipynb" not in answer:
+        return Found("Colab", None, None, f"Colab did not send the notebook within {COLAB_SECONDS} seconds")
+    return Found("Colab", None, read_notebook(json.dumps(answer["ipynb"])))
+
+
+def _from_file(frontend: str, path: Path) -> Found:
+    if not path.is_absolute():
+        path = Path.cwd() / path
+    if not path.is_file():
+        return Found(frontend, None, None, f"{path.name} is no longer where it was when this kernel started")
+    try:
+        return Found(frontend, path, read_notebook(path.read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        return Found(frontend, path, None, f"{path.name} cannot be read: {error}")
+
+
+def read_notebook(text: str) -> nbformat.NotebookNode:
+    """A notebook of any format as format 4. Raises `ValueError` when the text is not a notebook."""
+    try:
+        return nbformat.reads(text, as_version=4)
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, AttributeError, KeyError) as error:
+        raise ValueError(f"not a notebook ({type(error).__name__})") from error
+
+
+def anchors(source: str) -> set[str]:
+    """What names a cell whatever its ids are: `%%explain NAME`, functions it defines, and `LEARNER`."""
+    first = source.lstrip().split("\n", 1)[0].split()
+    if first[:1] == ["%%explain"] and len(first) > 1:
+        return {f"%%explain {first[1]}"}
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError):
+        return set()
+    found = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)}
+    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
+    return found | {"LEARNER" for target in targets if isinstance(target, ast.Name) and target.id == "LEARNER"}
+
+
+def unsaved(notebook: nbformat.NotebookNode, executed: list[str]) -> list[str]:
+    """Names of what was last run in another form than the notebook now has: not saved, or edited since and not run.
+
+    `executed` is every input of the session in order, as typed.
+    """
+    last: dict[str, str] = {}
+    for source in executed:
+        for anchor in anchors(source):
+            last[anchor] = _plain(source)
+    saved: dict[str, list[str]] = {}
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            for anchor in anchors(cell.source):
+                saved.setdefault(anchor, []).append(_plain(cell.source))
+    return [anchor for anchor, source in last.items() if source not in saved.get(anchor, [])]
+
+
+def _plain(source: str) -> str:
+    return "\n".join(line.rstrip() for line in source.strip().splitlines())
