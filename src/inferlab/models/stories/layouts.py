@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass
 
 from .documents import Document, Turn, ask, pick_turns
-from .words import BACKGROUNDS, COLORS, KINDS, NUMBERS, SIZES, join, sentence
+from .words import BACKGROUNDS, COLORS, KINDS, NUMBERS, SIZES, join, plural, sentence
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 
@@ -138,7 +138,7 @@ class Row:
             value = getattr(rng.choice(self.shapes), what) if rng.random() < 0.8 else rng.choice(
                 COLORS if what == "color" else KINDS)
         found = [s for s in among if getattr(s, what) == value]
-        return (f"{value}s" if what == "kind" else f"{value} shapes"), found
+        return (plural(value) if what == "kind" else f"{value} shapes"), found
 
     def neighbor(self, rng: random.Random) -> Turn:
         i = rng.randrange(len(self.shapes))
@@ -179,7 +179,7 @@ class Row:
         for kind in dict.fromkeys(s.kind for s in shapes):
             found = [s for s in shapes if s.kind == kind]
             facts.append(f"only the {found[0]} is a {kind}" if len(found) == 1 else
-                         f"the {kind}s are {join([s.color for s in found])} from left to right")
+                         f"the {plural(kind)} are {join([s.color for s in found])} from left to right")
         for size in SIZES:
             found = [s for s in shapes if s.size == size]
             facts.append(f"nothing is {size}" if not found else

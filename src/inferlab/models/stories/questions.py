@@ -6,7 +6,7 @@ import random
 
 from .documents import Document, Turn, ask, pick_turns
 from .tales import Hero, Tale
-from .words import BACKGROUNDS, COLORS, KINDS, NUMBERS, SIZES, join
+from .words import BACKGROUNDS, COLORS, KINDS, NUMBERS, SIZES, join, plural
 
 
 def story(rng: random.Random, events: int | None = None, turns: int = 6, heroes: int | None = None) -> Document:
@@ -59,7 +59,7 @@ def count_look(tale: Tale, rng: random.Random) -> Turn:
     values = {"color": COLORS, "kind": KINDS, "size": SIZES}[what]
     value = getattr(rng.choice(tale.heroes), what) if rng.random() < 0.8 else rng.choice(values)
     names = [h.name for h in tale.heroes if getattr(h, what) == value]
-    word = f"{value}s" if what == "kind" else f"{value} shapes"
+    word = plural(value) if what == "kind" else f"{value} shapes"
     answer = NUMBERS[len(names)] + (f", {join(names)}" if names else "")
     return ask("count-look", f"How many {word} are there now?", answer)
 

@@ -80,3 +80,8 @@ def join(parts: list[str]) -> str:
 def sentence(text: str) -> str:
     """The text with a capital first letter."""
     return text[0].upper() + text[1:]
+
+
+def plural(kind: str) -> str:
+    """The word for several shapes of this kind."""
+    return kind + ("es" if kind.endswith("s") else "s")
