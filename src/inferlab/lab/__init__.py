@@ -9,13 +9,14 @@ _HOME = {
     "start": "setup",
     "show_source": "source",
     "Check": "check",
-    "reference": "check",
+    "LearnerError": "learner",
     "close": "check",
+    "reference": "check",
     "results": "check",
     "submit": "handin",
+    "mislabeled": "faults",
     "filmstrip": "plots",
-    "error_curve": "plots",
-    "to_pictures": "plots",
+    "pictures_over_curve": "plots",
     "step_slider": "widgets",
 }
 

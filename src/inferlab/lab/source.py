@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 
 MAX_LINES = 60
 """More lines than this are no longer an excerpt."""
@@ -120,8 +121,8 @@ def _find(lines: list[str], piece: str, what: str, title: str) -> int:
 
 def _refuse_odd(ranges: list[tuple[int, int]], placed: dict[int, str], notes: Mapping[str, str]) -> None:
     """Refuse what only an author can mend: excerpts that overlap or are too long, notes outside every excerpt."""
-    edges = [edge for pair in ranges for edge in pair]
-    if edges != sorted(edges) or any(b <= a for (_, a), (b, _) in zip(ranges, ranges[1:], strict=False)):
+    in_order = all(a <= b for a, b in ranges) and all(x[1] < y[0] for x, y in pairwise(ranges))
+    if not in_order:
         raise ValueError("excerpts must follow each other in the order of the source, without overlap")
     shown = sum(b - a + 1 for a, b in ranges)
     if shown > MAX_LINES:

@@ -1,0 +1,981 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Lab 02 · One denoising step
+#
+# A diffusion pipeline makes a picture by repeating one small update. In this lab you take that update apart, in a real
+# `StableDiffusionPipeline`, until nothing in it is a black box: what goes into the network, what comes out, and which
+# lines of the scheduler turn one into the next state.
+#
+# You will predict a run before you make it, read the library's own code, write the step by hand until it draws *the same
+# picture, bit for bit*, and then find two faults that no shape and no error message gives away.
+#
+# **Time** about 55 minutes · **Points** 25, of which 7 are practice · **Reading** handbook, *One denoising step*
+
+# %% tags=["parameters"]
+LEARNER = ""  # your name or id, as your course knows you
+MODEL = "bundled"  # "bundled" | "full" | "hub"
+DEVICE = "auto"  # "auto" | "cpu" | "cuda"
+SEED = 7
+
+# %% [markdown]
+# The bundled model is small, but it is a trained latent-diffusion model with every part of the big ones, and it runs on
+# two CPU cores. `"full"` builds Stable Diffusion 1.5's architecture with random weights (true shapes and costs, no
+# pictures); `"hub"` downloads a real checkpoint. Grading always uses `"bundled"` on the CPU.
+
+# %%
+from inferlab.lab import start
+
+lab = start("lab02-denoising-step", LEARNER, MODEL, DEVICE, SEED)
+
+# %%
+import torch
+from diffusers import DDIMScheduler
+from inferlab.models import load_pipeline
+
+pipe = load_pipeline(MODEL, lab.device)
+print(type(pipe).__name__, "·", type(pipe.unet).__name__, "·", type(pipe.scheduler).__name__)
+
+# %% [markdown]
+# ## 1 · Goal and mental model
+#
+# After this lab you can say what one reverse update does, which object owns which part of it, and how you would notice
+# that the two owners disagree.
+#
+# | who | gets | gives | knows nothing about |
+# |---|---|---|---|
+# | the **UNet** | the noisy latents $x_t$, the timestep $t$, the text | a *prediction* (`noise_pred`), shaped like the latents | how far the next step goes |
+# | the **scheduler** | that prediction, $t$ and $x_t$ | the latents of the next, cleaner timestep | text, pictures, networks |
+#
+# So one step is **a model prediction plus scheduler arithmetic**. All of the arithmetic rests on one line, the forward
+# process, which mixes a clean latent $x_0$ with noise $\epsilon$:
+#
+# $$x_t = \sqrt{\bar\alpha_t}\;x_0 + \sqrt{1-\bar\alpha_t}\;\epsilon$$
+#
+# The table of $\bar\alpha_t$ is in the scheduler, as `alphas_cumprod`. It says how much of the signal's power is left at
+# each timestep.
+
+# %%
+table = pipe.scheduler.alphas_cumprod
+for t in (0, 250, 500, 750, 999):
+    print(f"t = {t:3d}   signal² = {table[t]:.4f}   noise² = {1 - table[t]:.4f}")
+
+# %% [markdown]
+# At `t = 0` almost everything is picture, at `t = 999` almost everything is noise, and the two columns always add up to 1.
+# The reverse update walks up this table, from the bottom line to the top.
+
+# %% [markdown]
+# ## 2 · Predict
+#
+# Below you will ask the pipeline for one picture, with these settings:
+
+# %%
+PROMPT = "a large red star on a white background"
+STEPS = 10
+GUIDANCE = 4.0
+text_config = pipe.text_encoder.config
+print(f"{STEPS} steps, guidance {GUIDANCE}; text is embedded as "
+      f"{pipe.tokenizer.model_max_length} tokens x {text_config.hidden_size} features")
+
+# %% [markdown]
+# ### Exercise 1 · What crosses the UNet's boundary?
+#
+# *difficulty 2 of 3 · 6 minutes · 3 points*
+#
+# **Before you run anything**, write a function that says what a traced run will show at the UNet. Not only for the run
+# above: it is graded on runs that this notebook never makes, among them three prompts at 96x160 pixels without guidance.
+#
+# | argument | meaning |
+# |---|---|
+# | `prompts` | number of prompts in the call, `int` |
+# | `height`, `width` | size of the pictures asked for, in pixels |
+# | `guidance_scale` | `float`, as passed to the pipeline |
+# | `steps` | `num_inference_steps` of a `DDIMScheduler` |
+# | `text` | `(tokens, features)` of one embedded prompt |
+#
+# Returns a `dict`: `"calls"`, how often the UNet runs (`int`), and the shapes (tuples of `int`) of `"sample"`,
+# `"timestep"`, `"encoder_hidden_states"` (its inputs) and `"output"`. A tensor that holds a single number without any axis
+# has shape `()`.
+#
+# <details><summary>Hint</summary>
+# Three facts decide everything: how much smaller than the picture the VAE's latents are on each side (8) and how many
+# channels they have (4); what classifier-free guidance does to the batch, and what it does <i>not</i> do to the number of
+# calls; and from which value of <code>guidance_scale</code> on the pipeline uses guidance at all
+# (<code>pipe.do_classifier_free_guidance</code> is a property: <code>??type(pipe).do_classifier_free_guidance</code>).
+# </details>
+
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
+def forecast(prompts, height, width, guidance_scale, steps, text=(16, 192)):
+    """What a traced run shows at the UNet: its number of calls and the shapes of its inputs and its output."""
+    ### BEGIN SOLUTION
+    batch = prompts * (2 if guidance_scale > 1 else 1)
+    latents = (batch, 4, height // 8, width // 8)
+    return {
+        "calls": steps,
+        "sample": latents,
+        "timestep": (),
+        "encoder_hidden_states": (batch, *text),
+        "output": latents,
+    }
+    ### END SOLUTION
+
+# %% [markdown]
+# ## 3 · Trace
+#
+# Now the real run. `trace(pipe)` records every boundary that data crosses, the hidden steps of the pipeline included, and
+# changes nothing: the picture is the one you would have got without it. The starting noise is made by hand, so that we
+# can use the very same noise again later.
+
+# %%
+side = pipe.unet.config.sample_size
+noise = torch.randn(1, 4, side, side, generator=torch.Generator().manual_seed(SEED)).to(lab.device, pipe.unet.dtype)
+
+# %% tags=["demo"]
+from inferlab.trace import trace
+
+with trace(pipe) as run:
+    image = pipe(PROMPT, num_inference_steps=STEPS, guidance_scale=GUIDANCE, latents=noise).images[0]
+run
+
+# %% tags=["demo"]
+image
+
+# %% [markdown]
+# Read the table from the top, and stop at three places:
+#
+# * the **UNet's line**: the batch of its `sample` is not the number of prompts. Two copies of the latents go in, one beside
+#   the empty text and one beside yours;
+# * the line after it, **`scheduler.step`**: here the batch is back to the number of prompts. Guidance happened in between,
+#   inline, which is why the table marks it as inferred;
+# * the **last lines**: three channels and 128 pixels a side appear only once, after the loop, when the VAE decodes. Nothing
+#   before that line is a picture. The UNet does not output pixels.
+
+# %% [markdown]
+# **Reconcile.** Put your forecast beside the UNet's line. Where they differ, the table is right: find out why before you
+# change the function.
+
+# %% tags=["demo"]
+call = run["unet"]
+print("the trace:  ", len(call.calls), "calls,", call.calls[0].inputs)
+print("              out:", call.calls[0].outputs)
+
+# %% check="forecast" points=3
+from inferlab.lab import Check, reference
+
+check = Check("forecast", points=3)
+
+def ask_forecast(*run):
+    """The learner's forecast of a run, once it has the form that the contract asks for."""
+    got = check.learner.forecast(*run)
+    keys = {"calls", "sample", "timestep", "encoder_hidden_states", "output"}
+    check.true(isinstance(got, dict) and set(got) == keys, "return a dict with exactly the five keys of the contract")
+    shapes = [got[key] for key in keys - {"calls"}]
+    check.true(all(isinstance(shape, tuple) for shape in shapes), "each shape is a tuple, such as (1, 2, 3); a number alone has ()")
+    return got
+
+with check.part("one prompt at 128x128 with guidance, as in the traced run", weight=1):
+    got = ask_forecast(1, 128, 128, 4.0, 10, (16, 192))
+    check.mistake("the UNet works on latents: pixels appear only when the VAE decodes", when=got["output"][1:] == (3, 128, 128))
+    check.equal(got, {
+        "calls": 10, "sample": (2, 4, 16, 16), "timestep": (), "encoder_hidden_states": (2, 16, 192), "output": (2, 4, 16, 16),
+    })
+### BEGIN HIDDEN TESTS
+@reference
+def traced(prompts, height, width, guidance_scale, steps):
+    """The truth: a real run of the bundled pipeline, traced."""
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    pipe = load_pipeline("bundled", "cpu")
+    with trace(pipe) as run:
+        pipe(["a red circle"] * prompts, height=height, width=width, guidance_scale=guidance_scale,
+             num_inference_steps=steps, output_type="latent")
+    calls = run["unet"].calls
+    return {
+        "calls": len(calls), "sample": tuple(calls[0].inputs[0].shape), "timestep": tuple(calls[0].inputs[1].shape),
+        "encoder_hidden_states": tuple(calls[0].inputs["encoder_hidden_states"].shape),
+        "output": tuple(calls[0].outputs[0].shape),
+    }
+
+with check.part("the number of calls, with and without guidance", weight=1):
+    got = [ask_forecast(2, 128, 128, scale, 3)["calls"] for scale in (7.5, 1.0)]
+    check.mistake("guidance doubles the batch of each call, not the number of calls", when=got[0] == 6)
+    check.mistake("one step is not the generator: the UNet runs once for every timestep", when=got == [1, 1])
+    check.equal(got, [traced(2, 128, 128, 7.5, 3)["calls"], traced(2, 128, 128, 1.0, 3)["calls"]])
+with check.part("the latents of three prompts at 96x160 without guidance", weight=2):
+    want, got = traced(3, 96, 160, 1.0, 2), ask_forecast(3, 96, 160, 1.0, 2)
+    check.mistake("height comes before width", when=got["sample"] == (3, 4, 20, 12))
+    check.mistake("guidance is off in this run, so nothing is doubled", when=got["sample"] == (6, 4, 12, 20))
+    check.mistake("the UNet works on latents: pixels appear only when the VAE decodes", when=got["output"][1:] == (3, 96, 160))
+    check.equal([got["sample"], got["output"]], [want["sample"], want["output"]])
+with check.part("the text and the timestep", weight=1):
+    want, got = traced(3, 96, 160, 1.0, 2), ask_forecast(3, 96, 160, 1.0, 2)
+    check.mistake("one timestep is shared by the whole batch: a number without an axis", when=got["timestep"] == (3,))
+    check.equal([got["encoder_hidden_states"], got["timestep"]], [want["encoder_hidden_states"], want["timestep"]])
+with check.part("where guidance begins", weight=1):
+    got = [ask_forecast(2, 128, 128, scale, 3)["sample"][:1] for scale in (1.0, 1.5)]
+    check.mistake("a guidance_scale of exactly 1 is off: the pipeline asks for more than 1", when=got == [(4,), (4,)])
+    check.equal(got, [(2,), (4,)])
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 4 · Read
+#
+# Here is the other half of the step: `DDIMScheduler.step`, as it is installed on this machine, with notes beside the
+# lines that matter. Read it with the forward process of section 1 in mind. Everything in it is that one equation, solved
+# for one thing or another.
+
+# %%
+from inferlab.lab import show_source
+
+show_source(
+    DDIMScheduler.step,
+    {
+        "prev_timestep = timestep - self.config.num_train_timesteps // self.num_inference_steps":
+            "The target is t minus a fixed stride; the loop's list of timesteps is not consulted. In a run's last step "
+            "the result is negative.",
+        "alpha_prod_t_prev = self.alphas_cumprod[prev_timestep] if prev_timestep >= 0 else self.final_alpha_cumprod":
+            "Two sources for one number. Which of them serves the last step, and what does set_alpha_to_one have to do "
+            "with it?",
+        "pred_original_sample = (sample - beta_prod_t ** (0.5) * model_output) / alpha_prod_t ** (0.5)":
+            "The forward process solved for the clean sample. Only in this branch is model_output taken to be noise.",
+        "pred_original_sample = model_output":
+            "Same argument, same shape, another meaning: here the network is believed to have answered with the clean "
+            "sample itself.",
+        "pred_original_sample = (alpha_prod_t**0.5) * sample - (beta_prod_t**0.5) * model_output":
+            "And here with a velocity. Nothing checks which of the three the network was trained for.",
+        "pred_original_sample = pred_original_sample.clamp(":
+            "Clipping changes the clean sample and nothing else: pred_epsilon was computed above and stays as it was.",
+        "if use_clipped_model_output:":
+            "Off unless asked for. So after a clip, clean sample and noise no longer add up to x_t.",
+        "pred_sample_direction = (1 - alpha_prod_t_prev - std_dev_t**2) ** (0.5) * pred_epsilon":
+            "With eta = 0, std_dev_t is 0: the predicted noise goes back in, at the previous timestep's level.",
+        "prev_sample = alpha_prod_t_prev ** (0.5) * pred_original_sample + pred_sample_direction":
+            "The forward process once more, from the predicted clean sample and the predicted noise.",
+    },
+    excerpts=[
+        ("# 1. get previous step value", "pred_epsilon = (alpha_prod_t**0.5) * model_output + (beta_prod_t**0.5) * sample"),
+        ("elif self.config.clip_sample:", "-self.config.clip_sample_range, self.config.clip_sample_range"),
+        ("if use_clipped_model_output:", "prev_sample = alpha_prod_t_prev ** (0.5) * pred_original_sample + pred_sample_direction"),
+    ],
+    checked="0.42.1",
+)
+
+# %% [markdown]
+# In words: a DDIM step *jumps all the way* to a guess of the clean latents, and then *goes most of the way back*, by
+# mixing the predicted noise in again at a slightly lower level. The settings that decide which lines run are in the
+# scheduler's config:
+
+# %%
+for key in ("prediction_type", "clip_sample", "set_alpha_to_one", "steps_offset", "timestep_spacing"):
+    print(f"{key:17s} {pipe.scheduler.config[key]}")
+
+# %% [markdown]
+# ## 5 · Build
+#
+# First three small pieces (practice, 7 points), then the step itself. All tensors are `float32` unless a contract says
+# otherwise, and no function may rely on anything but its arguments.
+
+# %% [markdown]
+# ### Exercise 2 · Add noise at a timestep
+#
+# *difficulty 1 of 3 · 4 minutes · 2 points*
+#
+# The forward process, for a batch in which **every sample has a timestep of its own** (this is what training does).
+#
+# | argument | shape, dtype |
+# |---|---|
+# | `clean`, `noise` | `(B, C, H, W)`, any floating dtype, the same for both |
+# | `timesteps` | `(B,)`, `int64` |
+# | `alphas_cumprod` | `(T,)`, `float32` |
+#
+# Returns $x_t$ with the shape **and dtype** of `clean`.
+#
+# <details><summary>Hint</summary>
+# <code>alphas_cumprod[timesteps]</code> has shape <code>(B,)</code>. To multiply a sample by its own number it needs shape
+# <code>(B, 1, 1, 1)</code>; without that it would be lined up with the last axis, the width. And float32 times float16 is
+# float32.
+# </details>
+
+# %% exercise="add-noise" provides=["add_noise"] difficulty=1 minutes=4
+def add_noise(clean, noise, timesteps, alphas_cumprod):
+    """x_t for each sample of the batch at its own timestep; shape and dtype of `clean`."""
+    ### BEGIN SOLUTION
+    signal = alphas_cumprod[timesteps].to(clean.dtype).reshape(-1, 1, 1, 1)
+    return signal.sqrt() * clean + (1 - signal).sqrt() * noise
+    ### END SOLUTION
+
+# %% check="add-noise" points=2
+import torch
+from diffusers import DDIMScheduler
+from inferlab.lab import Check, close
+
+check = Check("add-noise", points=2)
+theirs = check.learner
+library = DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear")
+abar = library.alphas_cumprod
+x0, eps = torch.randn(2, 3, 4, 8, 8, generator=torch.Generator().manual_seed(2))
+with check.part("one timestep for the whole batch, as DDIMScheduler.add_noise", weight=1):
+    t = torch.full((3,), 500)
+    got, a = theirs.add_noise(x0, eps, t, abar), abar[500]
+    check.tensor(got, shape=(3, 4, 8, 8))
+    check.mistake("the weights are square roots: only their squares add up to 1", when=close(got, a * x0 + (1 - a) * eps))
+    check.mistake("signal and noise have changed places", when=close(got, (1 - a) ** 0.5 * x0 + a**0.5 * eps))
+    check.close(got, library.add_noise(x0, eps, t), tol=1e-5)
+### BEGIN HIDDEN TESTS
+with check.part("each sample at its own timestep", weight=2):
+    t = torch.tensor([999, 300, 0])
+    got = theirs.add_noise(x0, eps, t, abar)
+    first = abar[t[:1]]
+    check.mistake("every sample was mixed with the first sample's timestep",
+                  when=close(got, first**0.5 * x0 + (1 - first) ** 0.5 * eps))
+    check.close(got, library.add_noise(x0, eps, t), tol=1e-5)
+with check.part("float16 stays float16", weight=1):
+    t = torch.tensor([40, 640, 940])
+    got = theirs.add_noise(x0.half(), eps.half(), t, abar)
+    check.tensor(got, shape=(3, 4, 8, 8))
+    check.mistake("a float32 table makes a float32 result: bring it to the dtype of `clean`", when=got.dtype == torch.float32)
+    check.tensor(got, dtype=torch.float16)
+    check.close(got, library.add_noise(x0.half(), eps.half(), t), tol=5e-3)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Exercise 3 · One DDIM step by hand
+#
+# *difficulty 2 of 3 · 8 minutes · 3 points*
+#
+# The update that you just read, for a network that predicts noise (`prediction_type="epsilon"`, `eta=0`).
+#
+# | argument | meaning |
+# |---|---|
+# | `noise_pred`, `x_t` | `(B, C, H, W)` |
+# | `alpha_t`, `alpha_prev` | $\bar\alpha$ at this timestep and at the previous one, `float` |
+# | `clip_range` | `None` for `clip_sample=False`, otherwise the predicted clean sample is limited to ± this number |
+#
+# Returns the latents at the previous timestep, `(B, C, H, W)`: what `DDIMScheduler.step` returns as `prev_sample`, to
+# within 1e-5.
+#
+# <details><summary>Hint</summary>
+# Two lines: solve the forward process for the clean sample, then mix again. For <code>clip_range</code>, look once more at
+# which variable the library clips, and at what it does <i>not</i> compute again afterwards.
+# </details>
+
+# %% exercise="ddim-step" provides=["ddim_step"] difficulty=2 minutes=8
+def ddim_step(noise_pred, x_t, alpha_t, alpha_prev, clip_range=None):
+    """The latents one DDIM step earlier, from the predicted noise."""
+    ### BEGIN SOLUTION
+    clean = (x_t - (1 - alpha_t) ** 0.5 * noise_pred) / alpha_t**0.5
+    if clip_range is not None:
+        clean = clean.clamp(-clip_range, clip_range)
+    return alpha_prev**0.5 * clean + (1 - alpha_prev) ** 0.5 * noise_pred
+    ### END SOLUTION
+
+# %% check="ddim-step" points=3
+import torch
+from diffusers import DDIMScheduler
+from inferlab.lab import Check, close
+
+check = Check("ddim-step", points=3)
+theirs = check.learner
+
+def library(noise_pred, x_t, t, steps=20, **config):
+    """DDIMScheduler.step itself, and the two values of alphas_cumprod that it used."""
+    scheduler = DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", **config)
+    scheduler.set_timesteps(steps)
+    prev, table = t - 1000 // steps, scheduler.alphas_cumprod
+    alphas = float(table[t]), float(table[prev] if prev >= 0 else scheduler.final_alpha_cumprod)
+    return scheduler.step(noise_pred, t, x_t).prev_sample, *alphas
+
+e, x = torch.randn(2, 2, 4, 8, 8, generator=torch.Generator().manual_seed(3))
+with check.part("a step in the middle of a run", weight=1):
+    want, a, p = library(e, x, 501, clip_sample=False)
+    got = theirs.ddim_step(e, x, a, p)
+    x0 = (x - (1 - a) ** 0.5 * e) / a**0.5
+    check.mistake("the weights are square roots of alpha and of 1 - alpha",
+                  when=close(got, p * (x - (1 - a) * e) / a + (1 - p) * e))
+    check.mistake("you stopped at the predicted clean sample: the noise has to go back in, at the previous level",
+                  when=close(got, x0))
+    check.mistake("alpha_t and alpha_prev have changed places: this step makes the latents noisier",
+                  when=close(got, a**0.5 * (x - (1 - p) ** 0.5 * e) / p**0.5 + (1 - a) ** 0.5 * e))
+    check.close(got, want, tol=1e-5)
+### BEGIN HIDDEN TESTS
+with check.part("other timesteps, the last one included", weight=2):
+    for t, count, one in ((951, 20, True), (101, 10, True), (1, 20, True), (1, 20, False)):
+        want, a, p = library(e, x, t, count, clip_sample=False, set_alpha_to_one=one)
+        got = theirs.ddim_step(e, x, a, p)
+        check.close(got, want, tol=1e-4 if t > 900 else 1e-5)
+with check.part("with clip_sample", weight=3):
+    for t, limit in ((501, 1.0), (201, 0.5)):
+        want, a, p = library(e, x, t, clip_sample=True, clip_sample_range=limit)
+        got = theirs.ddim_step(e, x, a, p, limit)
+        x0 = (x - (1 - a) ** 0.5 * e) / a**0.5
+        clipped = x0.clamp(-limit, limit)
+        again = (x - a**0.5 * clipped) / (1 - a) ** 0.5
+        check.mistake("you ignored clip_range", when=close(got, p**0.5 * x0 + (1 - p) ** 0.5 * e))
+        check.mistake("you derived the noise again from the clipped sample: the library does so only with use_clipped_model_output",
+                      when=close(got, p**0.5 * clipped + (1 - p) ** 0.5 * again))
+        check.mistake("you clipped the result: only the predicted clean sample is clipped",
+                      when=close(got, (p**0.5 * x0 + (1 - p) ** 0.5 * e).clamp(-limit, limit)))
+        check.close(got, want, tol=1e-5)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Exercise 4 · Three languages for one prediction
+#
+# *difficulty 2 of 3 · 6 minutes · 2 points*
+#
+# A network may be trained to answer with the noise (`"epsilon"`), with the clean sample (`"sample"`) or with the velocity
+# $v = \sqrt{\bar\alpha_t}\,\epsilon - \sqrt{1-\bar\alpha_t}\,x_0$ (`"v_prediction"`). Given $x_t$ and $t$, each of them can be turned into the
+# others, which is *not* the same as being interchangeable: whoever receives the tensor must know which one it is.
+#
+# Write `translate(model_output, prediction_type, x_t, alpha_t)`: it returns the tuple `(clean, noise)`, two tensors shaped
+# like `x_t`. `alpha_t` is a `float`. An unknown `prediction_type` raises `ValueError`.
+#
+# <details><summary>Hint</summary>
+# All three branches are in section 4. For the velocity, multiply out
+# <code>sqrt(alpha) * x_t - sqrt(1 - alpha) * v</code> once by hand: the noise cancels.
+# </details>
+
+# %% exercise="translate" provides=["translate"] difficulty=2 minutes=6
+def translate(model_output, prediction_type, x_t, alpha_t):
+    """The (clean, noise) that a network's output stands for, given its prediction type."""
+    ### BEGIN SOLUTION
+    signal, sigma = alpha_t**0.5, (1 - alpha_t) ** 0.5
+    if prediction_type == "epsilon":
+        return (x_t - sigma * model_output) / signal, model_output
+    if prediction_type == "sample":
+        return model_output, (x_t - signal * model_output) / sigma
+    if prediction_type == "v_prediction":
+        return signal * x_t - sigma * model_output, sigma * x_t + signal * model_output
+    raise ValueError(f"unknown prediction_type {prediction_type!r}")
+    ### END SOLUTION
+
+# %% check="translate" points=2
+import torch
+from inferlab.lab import Check, LearnerError, close
+
+check = Check("translate", points=2)
+x0, eps = torch.randn(2, 2, 4, 8, 8, generator=torch.Generator().manual_seed(4))
+a = 0.3
+x, v = a**0.5 * x0 + (1 - a) ** 0.5 * eps, a**0.5 * eps - (1 - a) ** 0.5 * x0
+
+def translated(output, kind):
+    """The learner's (clean, noise), once it is a pair."""
+    got = check.learner.translate(output, kind, x, a)
+    check.true(isinstance(got, tuple) and len(got) == 2, "return the tuple (clean, noise)")
+    return got
+
+with check.part("epsilon", weight=1):
+    got = translated(eps, "epsilon")
+    check.mistake("the order is (clean, noise)", when=close(got, (eps, x0), tol=1e-4))
+    check.close(got, (x0, eps), tol=1e-4)
+### BEGIN HIDDEN TESTS
+with check.part("sample", weight=1):
+    got = translated(x0, "sample")
+    check.mistake("you treated the clean sample as noise: prediction types are not interchangeable", when=close(got[1], x0))
+    check.close(got, (x0, eps), tol=1e-4)
+with check.part("v_prediction", weight=1):
+    got = translated(v, "v_prediction")
+    check.mistake("a sign in front of the velocity is wrong", when=close(got[0], a**0.5 * x + (1 - a) ** 0.5 * v))
+    check.mistake("you treated the velocity as noise: prediction types are not interchangeable", when=close(got[1], v))
+    check.close(got, (x0, eps), tol=1e-4)
+with check.part("an unknown type is refused", weight=1):
+    try:
+        check.learner.translate(eps, "flow", x, a)
+    except LearnerError as error:
+        check.true(error.name == "ValueError", f"an unknown prediction_type must raise ValueError ({error})")
+    else:
+        check.fail("an unknown prediction_type must raise ValueError: a guess would corrupt every picture silently")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Exercise 5 · The whole step, as the pipeline makes it
+#
+# *difficulty 2 of 3 · 8 minutes · 3 points*
+#
+# Now put the two owners together. You get them as functions, so that it does not matter which network and which
+# scheduler they are:
+#
+# * `unet(sample, t, prompt_embeds)` returns the network's prediction for each row of `sample`;
+# * `step(noise_pred, t, latents)` returns the next latents.
+#
+# `one_step(unet, step, latents, t, prompt_embeds, guidance_scale)` performs one reverse update on `latents`, `(B, 4, h, w)`,
+# and returns what `step` returned. With guidance (`guidance_scale > 1`) `prompt_embeds` has `2B` rows, **first the B
+# unconditional ones, then the B conditional ones**, and both halves go through the UNet in **one** call. Without guidance it has `B` rows.
+# The guided prediction is $\epsilon_\text{uncond} + s\,(\epsilon_\text{cond} - \epsilon_\text{uncond})$.
+#
+# It is graded by what it calls with what, and by what it returns.
+#
+# <details><summary>Hint</summary>
+# Your trace has the shapes: the batch is doubled on the way into the UNet and halved again before
+# <code>scheduler.step</code>. <code>torch.cat</code> on the way in, <code>.chunk(2)</code> on the way out.
+# </details>
+
+# %% exercise="one-step" provides=["one_step"] difficulty=2 minutes=8
+def one_step(unet, step, latents, t, prompt_embeds, guidance_scale):
+    """One reverse update: a prediction of the network, guided if asked for, and the scheduler's arithmetic."""
+    ### BEGIN SOLUTION
+    if guidance_scale <= 1:
+        return step(unet(latents, t, prompt_embeds), t, latents)
+    uncond, cond = unet(torch.cat([latents, latents]), t, prompt_embeds).chunk(2)
+    return step(uncond + guidance_scale * (cond - uncond), t, latents)
+    ### END SOLUTION
+
+# %% check="one-step" points=3
+import torch
+from inferlab.lab import Check, close
+
+check = Check("one-step", points=3)
+g = torch.Generator().manual_seed(5)
+lat, emb = torch.randn(2, 4, 6, 10, generator=g), torch.randn(4, 16, 8, generator=g)
+shift = emb.mean(dim=(1, 2)).reshape(-1, 1, 1, 1)
+plain, asked = lat * 0.5 + shift[:2], lat * 0.5 + shift[2:]
+
+def observe(scale):
+    """Let the learner's step run with a network and a scheduler that write down what they get."""
+    seen, given = [], []
+    def network(sample, t, prompt_embeds):
+        check.tensor(sample)
+        check.tensor(prompt_embeds)
+        check.equal(len(sample), len(prompt_embeds), "the UNet got different batches of latents and of text")
+        seen.append((sample, t, prompt_embeds))
+        return sample * 0.5 + prompt_embeds.mean(dim=(1, 2)).reshape(-1, 1, 1, 1)
+    def scheduler(noise_pred, t, latents):
+        check.tensor(noise_pred)
+        check.tensor(latents)
+        given.append((noise_pred, t, latents))
+        return 0.9 * latents + noise_pred.mean()
+    got = check.learner.one_step(network, scheduler, lat, 401, emb if scale > 1 else emb[2:], scale)
+    check.true(seen and given, "a step calls both: the UNet for a prediction and the scheduler for the update")
+    return got, seen, given
+
+with check.part("returns what the scheduler returned", weight=1):
+    got, seen, given = observe(4.0)
+    check.equal(len(given), 1, "one reverse update is one call of `step`")
+    check.close(got, 0.9 * given[0][2] + given[0][0].mean(), tol=1e-5)
+### BEGIN HIDDEN TESTS
+with check.part("one call of the UNet with both halves", weight=1):
+    got, seen, given = observe(4.0)
+    check.mistake("two calls of the UNet give the same numbers and cost two launches: both halves go in one call",
+                  when=len(seen) == 2)
+    check.equal(len(seen), 1)
+    check.close(seen[0], (torch.cat([lat, lat]), 401, emb), tol=0)
+with check.part("the guided prediction", weight=2):
+    got, seen, given = observe(4.0)
+    eps = given[-1][0]
+    check.mistake("the two halves must be combined before the scheduler sees them", when=len(eps) == 4)
+    check.mistake("the halves have changed places: the unconditional rows come first",
+                  when=close(eps, asked + 4.0 * (plain - asked), tol=1e-4))
+    check.mistake("you start from the conditional half: that is a guidance of s + 1",
+                  when=close(eps, asked + 4.0 * (asked - plain), tol=1e-4))
+    check.mistake("you left out the unconditional part that the difference is added to",
+                  when=close(eps, 4.0 * (asked - plain), tol=1e-4))
+    check.close(eps, plain + 4.0 * (asked - plain), tol=1e-4)
+with check.part("what the scheduler gets", weight=1):
+    got, seen, given = observe(4.0)
+    check.mistake("the scheduler gets the latents themselves, not the doubled copy that went into the UNet",
+                  when=len(given[0][2]) == 4)
+    check.close(given[0][1:], (401, lat), tol=0)
+with check.part("guidance off", weight=1):
+    for scale in (1.0, 0.0):
+        got, seen, given = observe(scale)
+        check.close(seen[0], (lat, 401, emb[2:]), tol=0)
+        check.close(given[0], (asked, 401, lat), tol=1e-5)
+        check.close(got, 0.9 * lat + asked.mean(), tol=1e-5)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Your step, driving the real pipeline
+#
+# Two thin adapters give your function the real owners. The scheduler's writes down each predicted clean sample on the way.
+
+# %%
+@torch.no_grad()
+def unet(sample, t, prompt_embeds):
+    return pipe.unet(sample, t, encoder_hidden_states=prompt_embeds, return_dict=False)[0]
+
+
+guesses = {}
+
+
+def step(noise_pred, t, latents):
+    out = pipe.scheduler.step(noise_pred, t, latents)
+    guesses[int(t)] = out.pred_original_sample
+    return out.prev_sample
+
+# %% [markdown]
+# The loop around it is short. It starts from the same noise as the traced run, and makes the very same calls.
+
+# %% tags=["demo"]
+def picture(latents):
+    """Latents to a picture, as the pipeline does it after its loop."""
+    with torch.no_grad():
+        decoded = pipe.vae.decode(latents / pipe.vae.config.scaling_factor, return_dict=False)[0]
+    return pipe.image_processor.postprocess(decoded)[0]
+
+
+with torch.no_grad():
+    cond, uncond = pipe.encode_prompt(PROMPT, lab.device, 1, do_classifier_free_guidance=True)
+pipe.scheduler.set_timesteps(STEPS, device=lab.device)
+latents = noise
+for t in pipe.scheduler.timesteps:
+    latents = one_step(unet, step, latents, t, torch.cat([uncond, cond]), GUIDANCE)
+
+# %% tags=["demo"]
+import numpy as np
+
+mine = picture(latents)
+print("same picture, bit for bit:", np.array_equal(np.asarray(mine), np.asarray(image)))
+mine
+
+# %% [markdown]
+# ### What the network believes, step by step
+#
+# Each step contains a complete guess of the clean latents; you have just collected them. How good is it, and when? We
+# measure its distance from the latents where the run ended, relative to their size.
+
+# %% tags=["demo"]
+timesteps = list(guesses)
+error = [float((guesses[t] - latents).norm() / latents.norm()) for t in timesteps]
+shown = timesteps[:: max(1, (len(timesteps) - 1) // 5)]
+print(f"error of the guess: {error[0]:.2f} at t = {timesteps[0]}, {error[len(error) // 2]:.2f} halfway, {error[-1]:.4f} at the end")
+
+# %% tags=["demo"]
+from inferlab.lab import pictures_over_curve
+
+pictures_over_curve(
+    {t: picture(guesses[t]) for t in shown}, timesteps, error,
+    title="One step already guesses a whole picture; the loop is what makes it the right one",
+    xlabel="timestep t (noisy to clean)", ylabel="error of the predicted clean latents",
+)
+
+# %% [markdown]
+# The first guess, made from nearly pure noise, is what the network expects *on average* under this prompt: one step is not
+# the generator. Each later step starts from a better $x_t$ and therefore asks an easier question. Move through all of them:
+
+# %% tags=["demo"]
+from inferlab.lab import step_slider
+
+step_slider([picture(guesses[t]) for t in timesteps], [f"t = {t}" for t in timesteps])
+
+# %% [markdown]
+# ### Exercise 6 · A checkpoint with the wrong label
+#
+# *difficulty 3 of 3 · 9 minutes · 3 points*
+#
+# Somebody hands you a pipeline. The network is fine. The scheduler's config, copied from another project, says that it predicts
+# something that it does not. Which pair you got depends on your name. First look at what it does, with the noise that drew
+# your picture above:
+
+# %%
+from inferlab.lab import mislabeled
+
+suspect = mislabeled(pipe, lab.variant(6))
+print("the config says:", suspect.scheduler.config.prediction_type)
+
+# %% tags=["demo"]
+from inferlab.lab import filmstrip
+
+with trace(suspect) as suspect_run:
+    broken_image = suspect(PROMPT, num_inference_steps=STEPS, guidance_scale=GUIDANCE, latents=noise).images[0]
+filmstrip([image, broken_image], ["healthy", "suspect"])
+
+# %% tags=["demo"]
+run.diff(suspect_run)
+
+# %% [markdown]
+# No boundary has another shape, dtype or device, none appeared or vanished, and nothing raised. A shape cannot tell noise
+# from a clean sample from a velocity: **values** have to. So ask the network a question whose answer you know: take clean
+# latents, add noise that you keep, and look at what comes back.
+
+# %%
+from inferlab.models.scenes import render, sample_scenes
+
+scenes = render(sample_scenes(4, torch.Generator().manual_seed(SEED))).to(lab.device, pipe.vae.dtype)
+with torch.no_grad():
+    clean = pipe.vae.encode(scenes * 2 - 1).latent_dist.mean * pipe.vae.config.scaling_factor
+    text, _ = pipe.encode_prompt("", lab.device, 4, do_classifier_free_guidance=False)
+known_noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(SEED)).to(clean)
+
+
+@torch.no_grad()
+def ask(pipeline, t):
+    """The network's output for the known clean latents with the known noise added at timestep t."""
+    x_t = pipeline.scheduler.add_noise(clean, known_noise, torch.full((4,), t, device=clean.device))
+    return pipeline.unet(x_t, t, encoder_hidden_states=text, return_dict=False)[0]
+
+# %% [markdown]
+# Provide two things:
+#
+# * `which_target(output, clean, noise, alpha_t)` returns `"epsilon"`, `"sample"` or `"v_prediction"`: which of the three the
+#   `output`, `(B, C, H, W)`, is meant to be. A real network is never exact, and `alpha_t` (a `float`) can be anything from
+#   0.01 to 0.99;
+# * `diagnosis`, a dict with `"expects"` (what the suspect's scheduler takes the output for) and `"predicts"` (what its network
+#   really answers with).
+#
+# Ask at a `t` of your choice with `ask(suspect, t)`, and think about which choice tells the three apart best.
+#
+# <details><summary>Hint</summary>
+# Compute all three candidates and see which one the output is closest to. At very small <code>t</code> the velocity is almost
+# the noise; at very large <code>t</code> it is almost the clean sample with its sign turned.
+# </details>
+
+# %% exercise="diagnosis" provides=["which_target", "diagnosis"] difficulty=3 minutes=9
+def which_target(output, clean, noise, alpha_t):
+    """Which prediction type an output is closest to, given what was mixed."""
+    ### BEGIN SOLUTION
+    velocity = alpha_t**0.5 * noise - (1 - alpha_t) ** 0.5 * clean
+    candidates = {"epsilon": noise, "sample": clean, "v_prediction": velocity}
+    return min(candidates, key=lambda name: float((output - candidates[name]).norm()))
+    ### END SOLUTION
+
+
+### BEGIN SOLUTION
+answer = which_target(ask(suspect, 400), clean, known_noise, float(table[400]))
+diagnosis = {"expects": suspect.scheduler.config.prediction_type, "predicts": answer}
+### END SOLUTION
+
+# %% check="diagnosis" points=3
+import torch
+from inferlab.lab import Check, close
+
+check = Check("diagnosis", points=3)
+names = ["epsilon", "sample", "v_prediction"]
+
+def outputs(a, error, seed=6):
+    """Known clean latents and noise, and the output of three networks that are off by `error`."""
+    g = torch.Generator().manual_seed(seed)
+    clean, noise, off = torch.randn(3, 2, 4, 8, 8, generator=g)
+    exact = noise, clean, a**0.5 * noise - (1 - a) ** 0.5 * clean
+    return clean, noise, [target + error * off for target in exact]
+
+with check.part("three exact networks, at alpha 0.5", weight=1):
+    x0, eps, given = outputs(0.5, error=0.0)
+    check.equal([check.learner.which_target(y, x0, eps, 0.5) for y in given], names)
+### BEGIN HIDDEN TESTS
+with check.part("networks that are not exact, from alpha 0.05 to 0.9", weight=1):
+    for a in (0.05, 0.3, 0.9):
+        x0, eps, given = outputs(a, error=0.1)
+        got = [check.learner.which_target(y, x0, eps, a) for y in given]
+        check.mistake("at this alpha the velocity is nearly the noise, or nearly minus the clean sample: compare it too, not only the other two",
+                      when="v_prediction" not in got)
+        check.equal(got, names)
+
+pairs = [("v_prediction", "epsilon"), ("sample", "v_prediction"), ("sample", "epsilon"),
+         ("epsilon", "v_prediction"), ("v_prediction", "sample"), ("epsilon", "sample")]
+truth, label = pairs[check.variant(6)]
+
+def answer_to(key):
+    """One entry of the learner's diagnosis."""
+    got = check.learner.diagnosis
+    check.true(isinstance(got, dict) and key in got, '`diagnosis` is a dict with the keys "expects" and "predicts"')
+    check.true(got[key] in names, f'"{key}" is one of {", ".join(names)}')
+    return got[key]
+
+with check.part("what the scheduler expects", weight=1):
+    check.equal(answer_to("expects"), label)
+with check.part("what the network predicts", weight=3):
+    got = answer_to("predicts")
+    check.mistake("that is what the label says, and the label is what is wrong: ask the network", when=got == label)
+    check.true(got == truth, "not what your suspect's network answers with: ask it at a timestep in the middle, "
+               "where the three candidates differ most")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# If your diagnosis is right, one word in the config mends the pipeline; the weights were never touched.
+
+# %% tags=["demo"]
+suspect.scheduler = DDIMScheduler.from_config(suspect.scheduler.config, prediction_type=diagnosis["predicts"])
+mended = suspect(PROMPT, num_inference_steps=STEPS, guidance_scale=GUIDANCE, latents=noise).images[0]
+filmstrip([image, broken_image, mended], ["healthy", "wrong label", "your label"])
+
+# %% [markdown]
+# ### Exercise 7 · Repair a step
+#
+# *difficulty 3 of 3 · 9 minutes · 3 points*
+#
+# A colleague has rewritten the scheduler's step as a plain function, so that it can be tested without a scheduler:
+
+# %%
+def colleague_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_one):
+    prev = t - len(alphas_cumprod) // num_steps
+    alpha_t, alpha_prev = alphas_cumprod[t], alphas_cumprod[prev]
+    clean = (x_t - (1 - alpha_t) ** 0.5 * noise_pred) / alpha_t**0.5
+    return alpha_prev**0.5 * clean + (1 - alpha_prev) ** 0.5 * noise_pred
+
+# %% [markdown]
+# It agrees with the library in every test that the colleague wrote, which were steps from the middle of a run. But the
+# pictures look like this:
+
+# %% tags=["demo"]
+def drive(step_function):
+    """The loop of exercise 5 with another step; returns the latents after each step."""
+    states, latents = [], noise
+    def adapted(noise_pred, t, x_t):
+        return step_function(noise_pred, int(t), x_t, table.to(x_t.device), STEPS, pipe.scheduler.config.set_alpha_to_one)
+    for t in pipe.scheduler.timesteps:
+        latents = one_step(unet, adapted, latents, t, torch.cat([uncond, cond]), GUIDANCE)
+        states.append(latents)
+    return states
+
+
+states = drive(colleague_step)
+labels = [f"after t = {int(t)}" for t in pipe.scheduler.timesteps[-4:]]
+filmstrip([picture(s) for s in states[-4:]], labels, "The picture is nearly there, and the last step ruins it")
+
+# %% [markdown]
+# "The network must be bad at the last timestep," says the colleague, "I will skip that step." Before you agree: your own
+# run above used the same network at the same timesteps.
+#
+# Write `repaired_step`, with the same arguments, so that it equals `DDIMScheduler.step` (`epsilon`, no clipping, `eta=0`) at
+# **every** timestep and for **every** configuration with `timestep_spacing="leading"`, whatever its `steps_offset` (0 or 1) and
+# `set_alpha_to_one`.
+#
+# | argument | meaning |
+# |---|---|
+# | `noise_pred`, `x_t` | `(B, C, H, W)` |
+# | `t`, `num_steps` | this timestep and `num_inference_steps`, `int` |
+# | `alphas_cumprod` | `(T,)`, `float32` |
+# | `set_alpha_to_one` | `bool`, as in the scheduler's config |
+#
+# A picture that looks right is not the proof here: two of the obvious repairs look right with *this* pipeline, and are wrong.
+#
+# <details><summary>Hint</summary>
+# What is <code>prev</code> at the last timestep, and what does Python do with such an index? Then read the line with
+# <code>final_alpha_cumprod</code> in section 4 again, and look up in <code>DDIMScheduler.__init__</code> what that is.
+# </details>
+
+# %% exercise="repair" provides=["repaired_step"] difficulty=3 minutes=9
+def repaired_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_one):
+    """One DDIM step for predicted noise, equal to the library's at every timestep."""
+    ### BEGIN SOLUTION
+    prev = t - len(alphas_cumprod) // num_steps
+    final = torch.tensor(1.0) if set_alpha_to_one else alphas_cumprod[0]
+    alpha_t, alpha_prev = alphas_cumprod[t], alphas_cumprod[prev] if prev >= 0 else final
+    clean = (x_t - (1 - alpha_t) ** 0.5 * noise_pred) / alpha_t**0.5
+    return alpha_prev**0.5 * clean + (1 - alpha_prev) ** 0.5 * noise_pred
+    ### END SOLUTION
+
+# %% check="repair" points=3
+import torch
+from diffusers import DDIMScheduler
+from inferlab.lab import Check, close
+
+check = Check("repair", points=3)
+theirs = check.learner
+e, x = torch.randn(2, 2, 4, 8, 8, generator=torch.Generator().manual_seed(7))
+
+def both(t, steps, one, offset=1):
+    """The learner's step, the library's, and the table that both used."""
+    scheduler = DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", clip_sample=False,
+                              set_alpha_to_one=one, steps_offset=offset)
+    scheduler.set_timesteps(steps)
+    assert t in scheduler.timesteps
+    got = theirs.repaired_step(e, t, x, scheduler.alphas_cumprod, steps, one)
+    return got, scheduler.step(e, t, x).prev_sample, scheduler.alphas_cumprod
+
+with check.part("a step in the middle, as before", weight=1):
+    got, want, _ = both(501, 20, one=False)
+    check.close(got, want, tol=1e-5)
+with check.part("the last step of this pipeline's own configuration", weight=1):
+    got, want, abar = both(1, 20, one=False)
+    a, p = abar[1], abar[-49]
+    check.mistake("prev is negative, and Python counts a negative index from the end: this is the noisy end of the table",
+                  when=close(got, p**0.5 * (x - (1 - a) ** 0.5 * e) / a**0.5 + (1 - p) ** 0.5 * e))
+    check.mistake("a skipped step leaves its noise in: the library does update at the last timestep", when=close(got, x))
+    check.close(got, want, tol=1e-5)
+### BEGIN HIDDEN TESTS
+with check.part("the last step of every configuration", weight=3):
+    for count, one, offset in ((20, True, 1), (10, True, 0), (12, False, 1), (20, False, 0)):
+        got, want, abar = both(offset, count, one, offset)
+        a, p = abar[offset], abar[0]
+        x0 = (x - (1 - a) ** 0.5 * e) / a**0.5
+        clamped = p**0.5 * x0 + (1 - p) ** 0.5 * e
+        check.mistake("the index was clamped to 0: right only where set_alpha_to_one is False",
+                      when=one and not close(clamped, want) and close(got, clamped))
+        check.mistake("the predicted clean sample was returned: right only where set_alpha_to_one is True",
+                      when=not one and not close(x0, want) and close(got, x0))
+        check.mistake("a skipped step leaves its noise in", when=close(got, x))
+        check.close(got, want, tol=1e-5)
+with check.part("the step whose previous timestep is exactly 0", weight=1):
+    got, want, abar = both(50, 20, one=True, offset=0)
+    a = abar[50]
+    check.mistake("0 is a timestep like any other: only a negative one is past the end of the table",
+                  when=close(got, (x - (1 - a) ** 0.5 * e) / a**0.5))
+    check.close(got, want, tol=1e-5)
+### END HIDDEN TESTS
+check.score()
+
+# %% tags=["demo"]
+filmstrip([picture(states[-1]), picture(drive(repaired_step)[-1]), image], ["colleague", "repaired", "pipeline"])
+
+# %% [markdown]
+# ## 6 · Explain
+#
+# Say it in your own words, about **your traced run** of section 3. One or two full sentences for each of the first three
+# fields, with at least one number from your trace in each of `state` and `axis`; one short entry for each of the others.
+#
+# | field | what it asks |
+# |---|---|
+# | `state` | which object is transformed in a step, and what transforms it |
+# | `axis` | which axis or shape changes on the way through the step, and why |
+# | `trade-off` | what you gain and what you pay when you use more steps |
+# | `shape` | the shape of the `sample` that the UNet received in one call |
+# | `calls` | how often the UNet ran in the whole run |
+# | `gain`, `cost` | one quantity and its direction each, for going from 10 steps to 50; for another choice it might read `bandwidth down` |
+#
+# *difficulty 2 of 3 · 8 minutes · 6 points.* The cell checks the form when you run it. It does not tell you whether you are
+# right.
+
+# %% explain="step-in-words" difficulty=2 minutes=8
+# %%explain step-in-words
+# ### BEGIN SOLUTION
+# state: Each step takes the latents, a (1, 4, 16, 16) tensor, and replaces them by slightly cleaner ones. The UNet only predicts the noise in them, and scheduler.step computes the new latents from that prediction.
+# axis: The batch axis grows from 1 to 2 on the way into the UNet, because guidance needs an unconditional and a conditional prediction, and it is back to 1 when scheduler.step gets the combined noise_pred.
+# trade-off: More steps make the picture better because each step asks an easier question, but every step is one more call of the UNet, so the latency grows with the number of steps.
+# shape: (2, 4, 16, 16)
+# calls: 10
+# gain: quality up
+# cost: latency up
+# ### END SOLUTION
+
+# %% [markdown]
+# ## 7 · Notice
+#
+# * **Two owners, one contract.** The network knows nothing about the size of the step, the scheduler nothing about
+#   pictures. What joins them is one word in a config, `prediction_type`. If it is wrong, every shape is right and every
+#   picture is wrong.
+# * **The model does not output pixels.** It answers in latents, in the language its training chose. Pixels appear once, after the
+#   loop, in the VAE.
+# * **Prediction types can be translated, not exchanged.** Translating needs $x_t$ and $\bar\alpha_t$, so it must know where in the
+#   schedule it is.
+# * **One step is not the generator.** The first guess is an average of everything that fits the prompt; the loop is what
+#   commits to one picture.
+# * **"It looks right" is not a proof.** Clamping an index drew the same star as the library. Comparing with `scheduler.step` in
+#   another configuration is what told them apart.
+#
+# Say it out loud, as in an interview: name the state object, the shape or axis that changes, and the trade-off. What depends on
+# the version you run (the names of config entries, what a step clips) you look up in the installed source, as you did in
+# section 4.
+
+# %% [markdown]
+# ## 8 · Check and hand in
+#
+# Run this cell last. It runs the visible checks again, says what is missing, and leaves one file to hand in.
+
+# %% tags=["demo"]
+from inferlab.lab import submit
+
+submit()

@@ -1,0 +1,1012 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Lab 04 · The scheduler loop
+#
+# A pipeline call is a loop with a tensor in it. In this lab you predict that loop, watch it run, read its source,
+# write it yourself, and then take it apart: other solvers, a control signal, a flow-matching scheduler.
+#
+# Read first: `handbook/lab04-scheduler-loop.md`. Time: about 70 minutes. Points: 20.
+
+# %% tags=["parameters"]
+LEARNER = ""        # your name or id, as your instructor knows it
+MODEL = "bundled"   # "bundled" (offline, CPU), "full" (SD 1.5's size, random weights) or "hub" (a download)
+DEVICE = "auto"     # "auto", "cpu" or "cuda"
+SEED = 0
+
+# %%
+from inferlab.lab import start
+
+lab = start("lab04-scheduler-loop", LEARNER, MODEL, DEVICE, SEED)
+
+# %%
+import torch
+from diffusers import (DDIMScheduler, DPMSolverMultistepScheduler, EulerDiscreteScheduler,
+                       FlowMatchEulerDiscreteScheduler, HeunDiscreteScheduler)
+from inferlab.models import load_pipeline
+from inferlab.trace import trace
+
+torch.set_grad_enabled(False)
+pipe = load_pipeline(MODEL, lab.device)
+own = pipe.scheduler
+PROMPT = "a large red circle left of a small blue square"
+
+
+# %% [markdown]
+# ## 1 · The mental model
+#
+# ```
+# latents = noise * init_noise_sigma
+# for t in timesteps:
+#     model_input = scale_model_input(latents, t)      a copy for the denoiser
+#     noise_pred  = denoiser(model_input, t, prompt)   the expensive line
+#     latents     = step(noise_pred, t, latents)       the only line that moves the state
+# picture = vae.decode(latents)
+# ```
+#
+# Three things to hold on to:
+#
+# - **`timesteps` is the loop.** Its length is the number of passes, its values say which noise levels are visited.
+# - **The denoiser is called once per entry of `timesteps`.** Whether that is once per *step* depends on the solver:
+#   a second-order solver such as Heun's looks twice at most steps.
+# - **`latents` is the state.** Everything else in the loop is computed from it and thrown away. (A solver may keep a
+#   private memory of its own. You will meet it in section 5, when it bites.)
+
+# %% [markdown]
+# ## 2 · Predict
+#
+# Five runs that this notebook never makes. The numbers on the card depend on your name.
+
+# %%
+v = lab.variant(8)
+card = {
+    "A": {"steps": (6, 7, 8, 9, 11, 12, 13, 14)[v]},
+    "B": {"steps": (5, 6, 7, 8, 9, 11, 12, 13)[v]},
+    "C": {"steps": (20, 25, 40, 50, 20, 25, 40, 50)[v], "strength": (0.3, 0.6, 0.7, 0.4, 0.8, 0.4, 0.3, 0.9)[v]},
+    "D": {"steps": (9, 10, 12, 14, 15, 16, 18, 21)[v], "prompts": (3, 4, 5, 6, 3, 4, 5, 6)[v]},
+    "E": {"steps": 4, "shift": (2.0, 3.0, 4.0, 5.0, 6.0, 2.5, 3.5, 4.5)[v]},
+}
+print("\n".join(f"run {name}: {values}" for name, values in card.items()))
+
+# %% [markdown]
+# | run | scheduler | what is asked |
+# |---|---|---|
+# | A | `DDIMScheduler`, `steps_offset=1`, 1000 training steps | its timesteps with `timestep_spacing="leading"` and with `"trailing"` |
+# | B | `HeunDiscreteScheduler`, and `DPMSolverMultistepScheduler` with `solver_order=2` | denoiser calls of each; ticks of the progress bar with Heun |
+# | C | image-to-image, A's `"leading"` spacing, with `strength` | denoiser calls, and the first timestep visited |
+# | D | `EulerDiscreteScheduler`, several prompts in one call | denoiser calls and rows of the denoiser's batch, with `guidance_scale=1.0` and with `4.0` |
+# | E | `FlowMatchEulerDiscreteScheduler` with `shift` | its `sigmas`, including the last one |
+#
+# *Leading* spacing counts up from `steps_offset` in strides of `1000 // steps`. *Trailing* spacing counts down from
+# 999 in strides of `1000 / steps`, rounded. A flow-matching schedule is even from 1 down to (almost) 0, each value
+# then bent by $s \mapsto \dfrac{\text{shift}\cdot s}{1+(\text{shift}-1)\,s}$.
+#
+# ### Exercise 1 · Five runs on paper
+#
+# *difficulty 2 of 3 · 10 minutes · 3 points*
+#
+# Fill `predicted` with the keys listed in the cell, before you run anything. Paper, arithmetic and plain Python are
+# welcome; the scheduler itself is not, yet.
+#
+# <details><summary>Hint</summary>
+#
+# B: at its last step Heun has no next point to look at. C: `strength` keeps the *last* `int(steps * strength)` steps,
+# the clean end: the first part of the way is replaced by adding noise to the image. D: guidance does not add calls;
+# look at what `torch.cat([latents] * 2)` does to one.
+# </details>
+
+# %% exercise="run-card" provides=["predicted"] difficulty=2 minutes=10
+predicted = {}
+# predicted["leading"], predicted["trailing"]              lists of int, in the order in which they are visited
+# predicted["heun_calls"], predicted["multistep_calls"]    int: calls of the denoiser
+# predicted["heun_ticks"]                                  int: how far the progress bar counts
+# predicted["strength_calls"], predicted["strength_first"] int: calls, and the first timestep
+# predicted["off_calls"], predicted["off_rows"]            int: calls, and rows in each call, guidance_scale=1.0
+# predicted["on_calls"], predicted["on_rows"]              the same with guidance_scale=4.0
+# predicted["sigmas"]                                      list of float, to two decimals or better
+### BEGIN SOLUTION
+n = card["A"]["steps"]
+predicted["leading"] = [1 + k * (1000 // n) for k in reversed(range(n))]
+predicted["trailing"] = [round(1000 - k * 1000 / n) - 1 for k in range(n)]
+
+n = card["B"]["steps"]
+predicted["heun_calls"] = 2 * n - 1  # two looks at every step but the last
+predicted["multistep_calls"] = n     # second order from memory: it reuses the last prediction
+predicted["heun_ticks"] = n
+
+n, strength = card["C"]["steps"], card["C"]["strength"]
+kept = int(n * strength)
+predicted["strength_calls"] = kept
+predicted["strength_first"] = 1 + (kept - 1) * (1000 // n)
+
+n, prompts = card["D"]["steps"], card["D"]["prompts"]
+predicted["off_calls"], predicted["off_rows"] = n, prompts
+predicted["on_calls"], predicted["on_rows"] = n, 2 * prompts
+
+n, shift = card["E"]["steps"], card["E"]["shift"]
+even = [1 - k * 0.999 / (n - 1) for k in range(n)]
+predicted["sigmas"] = [shift * s / (1 + (shift - 1) * s) for s in even] + [0.0]
+### END SOLUTION
+
+# %% check="run-card" points=3
+from diffusers import (DDIMScheduler, DPMSolverMultistepScheduler, FlowMatchEulerDiscreteScheduler,
+                       HeunDiscreteScheduler)
+from inferlab.lab import Check, close
+
+check = Check("run-card", points=3)
+
+
+def said(key):
+    answers = check.learner.predicted
+    check.true(isinstance(answers, dict), "predicted must stay a dict")
+    check.true(key in answers, f'predicted["{key}"] is not there yet')
+    return answers[key]
+
+
+def visited(scheduler, steps):
+    scheduler.set_timesteps(steps)
+    return [int(t) for t in scheduler.timesteps]
+
+
+v = check.variant(8)
+a = (6, 7, 8, 9, 11, 12, 13, 14)[v]
+with check.part("A: leading timesteps", weight=2):
+    want = visited(DDIMScheduler(timestep_spacing="leading", steps_offset=1), a)
+    check.true(close(said("leading"), want), "these are not the timesteps that this scheduler visits")
+### BEGIN HIDDEN TESTS
+with check.part("A: trailing timesteps", weight=2):
+    want, got = visited(DDIMScheduler(timestep_spacing="trailing"), a), said("trailing")
+    check.mistake("timesteps are indices from 0 to 999: trailing ones lie one below each multiple of the stride",
+                  when=close(got, [t + 1 for t in want]))
+    check.mistake("trailing spacing rounds each multiple of 1000 / steps; you rounded the stride first",
+                  when=not close(got, want) and close(got, [999 - k * (1000 // a) for k in range(a)]))
+    check.true(close(got, want), "these are not the timesteps that this scheduler visits")
+
+b = (5, 6, 7, 8, 9, 11, 12, 13)[v]
+with check.part("B: calls and ticks of a second-order solver", weight=2):
+    calls = len(visited(HeunDiscreteScheduler(), b))
+    check.mistake("you counted steps: Heun calls the denoiser twice at every step but the last", when=said("heun_calls") == b)
+    check.mistake("the last step has no second look: the noise level after it is zero", when=said("heun_calls") == 2 * b)
+    check.true(close(said("heun_calls"), calls), "Heun calls the denoiser another number of times")
+    check.mistake("the bar counts num_inference_steps, not calls: it is no measure of the work", when=said("heun_ticks") == calls)
+    check.true(close(said("heun_ticks"), b), "the progress bar counts to another number")
+with check.part("B: calls of a multistep solver", weight=1):
+    calls = len(visited(DPMSolverMultistepScheduler(solver_order=2), b))
+    check.mistake("second order does not always mean two calls: a multistep solver reuses its last prediction",
+                  when=said("multistep_calls") in (2 * b, 2 * b - 1))
+    check.true(close(said("multistep_calls"), calls), "DPM-Solver++ calls the denoiser another number of times")
+
+c, strength = (20, 25, 40, 50, 20, 25, 40, 50)[v], (0.3, 0.6, 0.7, 0.4, 0.8, 0.4, 0.3, 0.9)[v]
+with check.part("C: what strength keeps", weight=2):
+    kept = min(int(c * strength), c)  # StableDiffusionImg2ImgPipeline.get_timesteps, diffusers 0.42.1
+    full = visited(DDIMScheduler(timestep_spacing="leading", steps_offset=1), c)
+    check.mistake("strength says how much of the way is walked, not how much is skipped", when=said("strength_calls") == c - kept)
+    check.mistake("strength shortens the loop: nothing is computed for the part that is skipped", when=said("strength_calls") == c)
+    check.true(close(said("strength_calls"), kept), "the loop has another length")
+    check.mistake("the loop starts in the middle of the schedule: the image replaces the noisy end", when=said("strength_first") == full[0])
+    check.true(close(said("strength_first"), full[c - kept]), "the loop starts at another timestep")
+
+d, prompts = (9, 10, 12, 14, 15, 16, 18, 21)[v], (3, 4, 5, 6, 3, 4, 5, 6)[v]
+with check.part("D: guidance widens the batch", weight=1):
+    check.mistake("guidance adds no calls: both halves go through the denoiser in one batch", when=said("on_calls") == 2 * d)
+    check.mistake("guidance_scale=1.0 means off: there is no second half", when=said("off_rows") == 2 * prompts)
+    check.true(close([said("off_calls"), said("on_calls")], [d, d]), "the loop has another length")
+    check.true(close([said("off_rows"), said("on_rows")], [prompts, 2 * prompts]), "the denoiser sees other batches")
+
+shift = (2.0, 3.0, 4.0, 5.0, 6.0, 2.5, 3.5, 4.5)[v]
+with check.part("E: sigmas of a flow-matching schedule", weight=2):
+    flow, got = FlowMatchEulerDiscreteScheduler(shift=shift), said("sigmas")
+    flow.set_timesteps(4)
+    check.true(isinstance(got, list), "sigmas is a list of floats")
+    check.mistake("the last sigma is missing: 4 steps lie between 5 noise levels, the last one 0", when=len(got) == 4)
+    check.mistake("these sigmas are even: the shift bends them toward 1", when=close(got, [1, 0.667, 0.334, 0, 0], tol=0.01))
+    check.true(close(got, flow.sigmas.tolist(), tol=0.03), "these are not the sigmas of this schedule")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 3 · Trace
+#
+# A run on the pipeline's own scheduler: four steps, with guidance.
+
+# %%
+with trace(pipe) as t:
+    image = pipe(PROMPT, num_inference_steps=4, guidance_scale=4.0,
+                 generator=torch.Generator().manual_seed(SEED)).images[0]
+t
+
+# %% [markdown]
+# Read the table from top to bottom. What is before the loop is done once. In the loop, three boundaries repeat:
+# `scale_model_input`, `unet`, `scheduler.step`. The UNet's batch is 2 where the step's is 1: that is guidance, which
+# runs inline and which the trace therefore infers. Nothing after the loop is repeated.
+#
+# ### The state on its way
+#
+# The loop is not progress display, and this is the shortest proof: stop it anywhere and decode what it holds.
+
+# %% tags=["demo"]
+from inferlab.lab import filmstrip, step_slider, to_pictures
+
+states = []
+
+
+def keep(pipe, i, t, values):
+    states.append((int(t), values["latents"]))
+    return values
+
+
+image = pipe(PROMPT, num_inference_steps=12, guidance_scale=4.0, callback_on_step_end=keep,
+             generator=torch.Generator().manual_seed(SEED)).images[0]
+frames = to_pictures(pipe, torch.cat([latents for _, latents in states]))
+labels = [f"after t={t}" for t, _ in states]
+step_slider(frames, labels)
+
+# %% tags=["demo"]
+filmstrip(frames[::2] + frames[-1:], labels[::2] + labels[-1:],
+          title="Layout is settled in the first third of the loop, edges in the last")
+
+# %% [markdown]
+# ## 4 · Read
+#
+# The loop as it stands in your installed diffusers.
+
+# %%
+from diffusers import StableDiffusionPipeline
+from inferlab.lab import show_source
+
+show_source(StableDiffusionPipeline.__call__, {
+    "num_warmup_steps = len(timesteps) - num_inference_steps * self.scheduler.order":
+        "order is 2 for Heun: its timesteps list is nearly twice as long as the number of steps asked for.",
+    "with self.progress_bar(total=num_inference_steps)":
+        "The bar counts steps asked for. It is fed by the loop and feeds nothing back.",
+    "for i, t in enumerate(timesteps):": "The loop's length and its noise levels both come from this one tensor.",
+    "latent_model_input = torch.cat([latents] * 2)":
+        "Guidance: the same latents twice, once for the empty prompt and once for yours.",
+    "latent_model_input = self.scheduler.scale_model_input(":
+        "A copy for the denoiser. latents itself is not touched here.",
+    "noise_pred = self.unet(": "The expensive line: one call for each entry of timesteps.",
+    "noise_pred = noise_pred_uncond + self.guidance_scale":
+        "Guidance moves the prediction, not the latents.",
+    "latents = self.scheduler.step(": "The only assignment to the state. The scheduler gets the unscaled latents.",
+    "progress_bar.update()": "Once every `order` passes: 2n-1 calls, n ticks.",
+}, excerpts=[
+    ("num_warmup_steps = len(timesteps)", "latents = self.scheduler.step("),
+    ("if i == len(timesteps) - 1 or", "progress_bar.update()"),
+], checked="0.42.1")
+
+# %% [markdown]
+# ## 5 · Build
+#
+# ### Exercise 2 · The loop
+#
+# *difficulty 2 of 3 · 10 minutes · 3 points*
+#
+# Write the loop as a function of what it calls. It must not know any pipeline or scheduler.
+#
+# | argument | what it is |
+# |---|---|
+# | `unet(model_input, t, embeds)` | returns the noise prediction, shape of `model_input` |
+# | `step(noise_pred, t, latents)` | returns the next latents |
+# | `scale(sample, t)` | returns what the denoiser should see of `sample` |
+# | `timesteps` | a 1-D tensor; hand its entries on as they are |
+# | `latents` | `(B, 4, H, W)`, already multiplied by `init_noise_sigma` |
+# | `prompt_embeds`, `negative_embeds` | `(B, T, D)` each |
+# | `guidance` | above 1: both prompts in one call, negative rows first. 1 or less: the prompt alone |
+#
+# Returns the last latents, `(B, 4, H, W)`.
+#
+# <details><summary>Hint</summary>
+#
+# Section 4 shows the loop with everything a pipeline adds to it. Yours needs its five essential lines. Keep two names
+# apart: the scaled copy that goes into the denoiser, and the latents that go into `step`.
+# </details>
+
+# %% exercise="loop" provides=["denoise"] difficulty=2 minutes=10
+def denoise(unet, step, scale, timesteps, latents, prompt_embeds, negative_embeds, guidance):
+    """Run the sampling loop and return the last latents, shape and dtype of `latents`."""
+    ### BEGIN SOLUTION
+    guided = guidance > 1
+    embeds = torch.cat([negative_embeds, prompt_embeds]) if guided else prompt_embeds
+    for t in timesteps:
+        model_input = scale(torch.cat([latents] * 2) if guided else latents, t)
+        noise_pred = unet(model_input, t, embeds)
+        if guided:
+            uncond, text = noise_pred.chunk(2)
+            noise_pred = uncond + guidance * (text - uncond)
+        latents = step(noise_pred, t, latents)
+    return latents
+    ### END SOLUTION
+
+# %% check="loop" points=3
+import torch
+from inferlab.lab import Check, close
+
+check = Check("loop", points=3)
+draw = torch.Generator().manual_seed(4)
+first, prompt, empty = (torch.randn(shape, generator=draw) for shape in [(2, 4, 8, 8), (2, 5, 6), (2, 5, 6)])
+schedule = torch.tensor([900.0, 600.0, 600.0, 200.0])  # a repeated entry, as a second-order solver has it
+calls = []
+
+
+def note(name, t, *tensors):
+    check.true(isinstance(t, (int, float)) or (isinstance(t, torch.Tensor) and t.numel() == 1), f"{name} got {t!r} for t")
+    for tensor in tensors:
+        check.tensor(tensor)
+    calls.append((name, float(t), *tensors))
+
+
+def predict(sample, t, embeds):
+    return torch.tanh(sample) + embeds.mean((1, 2)).reshape(-1, 1, 1, 1) + float(t) / 1000
+
+
+def scale(sample, t):
+    note("scale", t, sample)
+    return sample / (1 + float(t) / 300)
+
+
+def unet(sample, t, embeds):
+    note("unet", t, sample, embeds)
+    rows = (len(sample), len(embeds))
+    check.true(rows[0] == rows[1], f"unet got {rows[0]} rows of latents with {rows[1]} rows of embeds")
+    return predict(sample, t, embeds)
+
+
+def step(noise_pred, t, latents):
+    note("step", t, noise_pred, latents)
+    check.true(noise_pred.shape == latents.shape, f"step got a prediction of {tuple(noise_pred.shape)} for {tuple(latents.shape)}")
+    return latents - 0.3 * noise_pred
+
+
+def run(guidance, timesteps=schedule):
+    calls.clear()
+    return check.learner.denoise(unet, step, scale, timesteps, first, prompt, empty, guidance)
+
+
+def named(name, least=4):
+    found = [call for call in calls if call[0] == name]
+    check.true(len(found) >= least, f"{name} was called {len(found)} times for {least} entries of timesteps")
+    return found
+
+
+with check.part("one scale, one denoiser call, one step for each entry, in this order", weight=1):
+    run(3.0)
+    check.equal([call[:2] for call in calls], [(name, t) for t in schedule.tolist() for name in ("scale", "unet", "step")])
+with check.part("guided: both prompts in one batch, negative rows first", weight=1):
+    run(3.0)
+    check.equal([len(call[2]) for call in named("unet")], [4] * 4)
+    check.close(named("unet")[0][3], torch.cat([empty, prompt]))
+### BEGIN HIDDEN TESTS
+with check.part("the state goes from step to step, unscaled", weight=1):
+    last = run(3.0)
+    states = [call[3] for call in named("step")]
+    returned = [call[3] - 0.3 * call[2] for call in named("step")]
+    check.mistake("step was given the scaled copy; it needs the latents themselves", when=close(states[0], first / 4))
+    check.mistake("the state never moved: what step returns must become the next latents", when=close(states[1], first))
+    for state, before in zip(states, [first, *returned], strict=False):
+        check.close(state, before)
+    check.mistake("you returned the latents from before the last step", when=close(last, states[-1]))
+    check.close(last, returned[-1])
+with check.part("the denoiser sees the scaled copy", weight=1):
+    run(3.0)
+    sample = named("unet")[0][2]
+    check.mistake("the denoiser got the latents as they are: at high noise levels they are far larger than it was trained on",
+                  when=close(sample, torch.cat([first, first])))
+    check.close(sample, torch.cat([first, first]) / 4)
+with check.part("guidance moves from the empty prompt toward yours, and past it", weight=1):
+    run(3.0)
+    uncond, text = predict(*[named("unet")[0][i] for i in (2, 1, 3)]).chunk(2)
+    given = named("step")[0][2]
+    check.mistake("guidance is reversed: it moves away from your prompt", when=close(given, text + 3.0 * (uncond - text)))
+    check.mistake("you started from the prompt's half: that is guidance plus one", when=close(given, text + 3.0 * (text - uncond)))
+    check.mistake("guidance was not applied: step got one half as it was", when=close(given, text) or close(given, uncond))
+    check.close(given, uncond + 3.0 * (text - uncond))
+with check.part("guidance off: one row an image, your prompt alone", weight=1):
+    last = run(1.0)
+    check.mistake("at guidance 1 the other half cancels out: twice the work for the same picture", when=len(named("unet")[0][2]) == 4)
+    check.equal([len(call[2]) for call in named("unet")], [2] * 4)
+    check.mistake("with guidance off you drew the empty prompt", when=close(named("unet")[0][3], empty))
+    check.close(named("unet")[0][3], prompt)
+    check.close(named("step")[0][2], predict(*[named("unet")[0][i] for i in (2, 1, 3)]))
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### The same calls, the same bits
+#
+# Now hand your loop the real parts. The helper gathers what `__call__` prepares before its loop.
+
+# %%
+def parts(pipe, steps, seed=SEED, prompt=PROMPT):
+    """Everything that `denoise` needs, made by the pipeline's own methods; the scheduler starts afresh."""
+    prompt_embeds, negative_embeds = pipe.encode_prompt(prompt, pipe.device, 1, True)
+    pipe.scheduler.set_timesteps(steps, device=pipe.device)
+    size = pipe.unet.config.sample_size * pipe.vae_scale_factor
+    return {
+        "unet": lambda x, t, embeds: pipe.unet(x, t, encoder_hidden_states=embeds).sample,
+        "step": lambda pred, t, x: pipe.scheduler.step(pred, t, x, return_dict=False)[0],
+        "scale": pipe.scheduler.scale_model_input,
+        "timesteps": pipe.scheduler.timesteps,
+        "latents": pipe.prepare_latents(1, pipe.unet.config.in_channels, size, size, prompt_embeds.dtype, pipe.device,
+                                        torch.Generator().manual_seed(seed)),
+        "prompt_embeds": prompt_embeds, "negative_embeds": negative_embeds,
+    }
+
+
+# %% [markdown]
+# `prepare_latents` multiplies by `init_noise_sigma`. That factor and `scale_model_input` are all that a loop must
+# know of a scheduler, and both are handed in. So the swap below changes no line of yours.
+
+# %% tags=["demo"]
+from inferlab.lab.unfinished import when_written
+
+with when_written("denoise"):
+    for Scheduler in (DDIMScheduler, EulerDiscreteScheduler, DPMSolverMultistepScheduler):
+        pipe.scheduler = Scheduler.from_config(own.config)
+        theirs = pipe(PROMPT, num_inference_steps=3, guidance_scale=4.0, output_type="latent",
+                      generator=torch.Generator().manual_seed(SEED)).images
+        mine = denoise(**parts(pipe, 3), guidance=4.0)
+        print(f"{Scheduler.__name__:28} init_noise_sigma {float(pipe.scheduler.init_noise_sigma):6.3f}   "
+              f"equal to the pipeline, bit by bit: {torch.equal(mine, theirs)}")
+pipe.scheduler = own
+
+# %% [markdown]
+# DDIM and DPM-Solver++ keep their latents at unit variance, so their `init_noise_sigma` is 1 and their
+# `scale_model_input` returns its argument. Euler keeps `x0 + sigma * noise`, which starts fourteen times as large and
+# is divided by $\sqrt{\sigma^2+1}$ for the denoiser. Two conventions for the state, one loop.
+
+# %% [markdown]
+# ### Exercise 3 · Reconcile run B
+#
+# *difficulty 2 of 3 · 6 minutes · 1 point*
+#
+# Make run B of your card, Heun with your number of steps and `guidance_scale=4.0`, inside `trace`, with the real
+# pipeline. Give its rows as `heun_rows`, and put the pipeline's own scheduler back afterwards. If your prediction was
+# wrong, correct it in section 2 and be ready to say why.
+#
+# <details><summary>Hint</summary>
+#
+# `HeunDiscreteScheduler.from_config(own.config)` makes the scheduler, assigning it to `pipe.scheduler` swaps it. `own` is
+# the pipeline's own scheduler, kept since the first cells.
+# </details>
+
+# %% exercise="reconcile" provides=["heun_rows"] difficulty=2 minutes=6
+heun_rows = None  # t.rows() of your trace
+### BEGIN SOLUTION
+pipe.scheduler = HeunDiscreteScheduler.from_config(own.config)
+with trace(pipe) as t_heun:
+    pipe(PROMPT, num_inference_steps=card["B"]["steps"], guidance_scale=4.0,
+         generator=torch.Generator().manual_seed(SEED))
+pipe.scheduler = own
+heun_rows = t_heun.rows()
+### END SOLUTION
+
+# %% check="reconcile" points=1
+from inferlab.lab import Check
+
+check = Check("reconcile", points=1)
+
+
+def rows(name):
+    table = check.learner.heun_rows
+    check.true(isinstance(table, list) and all(isinstance(row, dict) for row in table), "heun_rows is what t.rows() returns")
+    found = [row for row in table if row.get("name") == name]
+    check.true(found, f"no boundary called {name} in these rows: trace(pipe) at its default depth has it")
+    return found
+
+
+with check.part("the rows are those of a whole pipeline call"):
+    check.true(len(rows("scheduler.set_timesteps")) == 1 and len(rows("vae.decode")) == 1, "one call of the pipeline is wanted")
+### BEGIN HIDDEN TESTS
+with check.part("Heun, your number of steps, guided"):
+    b = (5, 6, 7, 8, 9, 11, 12, 13)[check.variant(8)]
+    looks = len(rows("unet"))
+    check.mistake("one call for each step: this run was not made with Heun", when=looks == b)
+    check.mistake("this is a Heun run, but not with the number of steps on your card", when=looks % 2 == 1 and looks != 2 * b - 1)
+    check.true(looks == 2 * b - 1 == len(rows("scheduler.step")), f"run B calls the denoiser another number of times than {looks}")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Fewer steps do not only change speed
+#
+# How far from the converged answer does each solver end? The three walk through the same timesteps, from the same
+# noise. "Converged" is a run of 40 steps.
+
+# %% tags=["demo"]
+noise = torch.randn(1, 4, pipe.unet.config.sample_size, pipe.unet.config.sample_size,
+                    generator=torch.Generator().manual_seed(SEED)).to(pipe.device)
+
+
+def solve(Scheduler, steps):
+    pipe.scheduler = Scheduler.from_config(own.config, timestep_spacing="trailing")
+    return pipe(PROMPT, num_inference_steps=steps, guidance_scale=1.0, latents=noise, output_type="latent").images
+
+
+STEPS = (2, 4, 8, 16)
+solvers = (EulerDiscreteScheduler, DPMSolverMultistepScheduler, HeunDiscreteScheduler)
+converged = solve(DPMSolverMultistepScheduler, 40)
+errors = {s: [float((solve(s, n) - converged).pow(2).mean().sqrt()) for n in STEPS] for s in solvers}
+pipe.scheduler = own
+
+# %% [markdown]
+# ### Exercise 4 · The loop that only DDIM forgives
+#
+# *difficulty 3 of 3 · 12 minutes · 3 points*
+#
+# A colleague draws several pictures with one function. It gets the scheduler as a dict of callables:
+
+# %%
+def solver_of(scheduler):
+    """A scheduler as callables: what a loop may ask of it."""
+    return {
+        "set_timesteps": lambda steps: (scheduler.set_timesteps(steps), scheduler.timesteps)[1],
+        "init_noise_sigma": lambda: float(scheduler.init_noise_sigma),
+        "scale_model_input": scheduler.scale_model_input,
+        "step": lambda noise_pred, t, latents: scheduler.step(noise_pred, t, latents, return_dict=False)[0],
+        "rewind": lambda: setattr(scheduler, "_step_index", None),  # "back to the first step", says its author
+    }
+
+
+def draw_all_broken(solver, unet, noises, steps):
+    """One picture's latents for each tensor of unit noise in `noises`."""
+    timesteps = solver["set_timesteps"](steps)
+    pictures = []
+    for latents in noises:
+        for t in timesteps:
+            latents = solver["scale_model_input"](latents, t)
+            latents = solver["step"](unet(latents, t), t, latents)
+        pictures.append(latents)
+    return pictures
+
+
+# %% [markdown]
+# With DDIM it equals the pipeline to the bit, and so it was merged. With Euler the first picture is fog, and the second
+# is an error:
+
+# %% tags=["demo"]
+ready = parts(pipe, 4)
+
+
+def drawn(latents, t):
+    return ready["unet"](latents, t, ready["prompt_embeds"])
+
+
+noises = [torch.randn(1, 4, 16, 16, generator=torch.Generator().manual_seed(SEED + k)) for k in (0, 1)]
+for Scheduler in (DDIMScheduler, EulerDiscreteScheduler):
+    for count in (1, 2):
+        try:
+            last = draw_all_broken(solver_of(Scheduler.from_config(own.config)), drawn, noises[:count], 4)[-1]
+            print(f"{Scheduler.__name__:24} picture {count}: standard deviation of the latents {float(last.std()):.3f}")
+        except IndexError as error:
+            print(f"{Scheduler.__name__:24} picture {count}: IndexError: {error}")
+
+# %% [markdown]
+# In review, two repairs are proposed. *"The state must not be divided: delete the `scale_model_input` line."* And:
+# *"The scheduler has run off its end: call `rewind` before each picture."* Each makes a symptom go away. Neither is
+# right, and they are not right together.
+#
+# Write `draw_all` with the same arguments, so that every picture equals what the pipeline would draw from the same
+# noise with DDIM, Euler, DPM-Solver++ and Heun. Try it on real schedulers before you check: `solver_of` is yours to
+# use. Call the callables only; the dict has everything that is needed.
+#
+# <details><summary>Hint</summary>
+#
+# Three things are 1, the identity, or absent in DDIM, and none of them is in Euler or Heun. For each line of the broken
+# loop, ask what DDIM does there. What does `rewind` reset, and what else does `HeunDiscreteScheduler.step` keep?
+# </details>
+
+# %% exercise="repair" provides=["draw_all"] difficulty=3 minutes=12
+def draw_all(solver, unet, noises, steps):
+    """One picture's latents for each tensor of unit noise in `noises`; returns a list of tensors of their shapes."""
+    ### BEGIN SOLUTION
+    pictures = []
+    for noise in noises:
+        timesteps = solver["set_timesteps"](steps)  # afresh: a solver keeps its place and its memory between calls
+        latents = noise * solver["init_noise_sigma"]()
+        for t in timesteps:
+            noise_pred = unet(solver["scale_model_input"](latents, t), t)
+            latents = solver["step"](noise_pred, t, latents)
+        pictures.append(latents)
+    return pictures
+    ### END SOLUTION
+
+# %% check="repair" points=3
+import torch
+from diffusers import DDIMScheduler, DPMSolverMultistepScheduler, EulerDiscreteScheduler, HeunDiscreteScheduler
+from inferlab.lab import Check, close
+
+check = Check("repair", points=3)
+noises = [torch.randn(1, 4, 8, 8, generator=torch.Generator().manual_seed(k)) for k in (1, 2)]
+SD = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
+
+
+def solver_of(scheduler):
+    def step(noise_pred, t, latents):
+        check.tensor(noise_pred, shape=(1, 4, 8, 8))
+        check.tensor(latents, shape=(1, 4, 8, 8))
+        try:
+            return scheduler.step(noise_pred, t, latents, return_dict=False)[0]
+        except IndexError:
+            check.fail("step was called beyond the last timestep: nothing told the scheduler that a new picture began")
+
+    def scale_model_input(latents, t):
+        check.tensor(latents, shape=(1, 4, 8, 8))
+        return scheduler.scale_model_input(latents, t)
+
+    return {
+        "set_timesteps": lambda steps: (scheduler.set_timesteps(steps), scheduler.timesteps)[1],
+        "init_noise_sigma": lambda: float(scheduler.init_noise_sigma),
+        "scale_model_input": scale_model_input,
+        "step": step,
+        "rewind": lambda: setattr(scheduler, "_step_index", None),
+    }
+
+
+def pictures(scheduler, unet, count, steps=6):
+    got = check.learner.draw_all(solver_of(scheduler), unet, noises[:count], steps)
+    check.true(isinstance(got, list) and len(got) == count, f"a list of {count} pictures is wanted")
+    return got
+
+
+with check.part("Euler and a denoiser that sees no noise: the latents stay as they began", weight=1):
+    scheduler = EulerDiscreteScheduler(**SD)
+    got = pictures(scheduler, lambda latents, t: torch.zeros(1, 4, 8, 8), 1)
+    check.close(got[0], noises[0] * float(scheduler.init_noise_sigma), tol=1e-4)
+### BEGIN HIDDEN TESTS
+
+
+def toy(latents, t):
+    check.tensor(latents, shape=(1, 4, 8, 8))
+    return torch.tanh(latents) * (0.2 + float(t) / 1250)
+
+
+def one(scheduler, noise, steps=6, scaled=True, divided=False, sigma=True, fresh=True):
+    """What the pipeline draws; the switches bring the mistakes back, one at a time."""
+    if fresh:
+        scheduler.set_timesteps(steps)
+    latents = noise * float(scheduler.init_noise_sigma) if sigma else noise
+    for t in scheduler.timesteps:
+        seen = scheduler.scale_model_input(latents, t)
+        latents = scheduler.step(toy(seen if scaled else latents, t), t, seen if divided else latents, return_dict=False)[0]
+    return latents
+
+
+with check.part("one picture, DDIM and Euler", weight=2):
+    check.close(pictures(DDIMScheduler(**SD), toy, 1)[0], one(DDIMScheduler(**SD), noises[0]))
+    euler, got = EulerDiscreteScheduler(**SD), pictures(EulerDiscreteScheduler(**SD), toy, 1)[0]
+    check.mistake("without scale_model_input the denoiser sees latents fourteen times as large as it was trained on",
+                  when=close(got, one(euler, noises[0], scaled=False), 1e-4) or close(got, one(euler, noises[0], scaled=False, sigma=False), 1e-4))
+    check.mistake("the state is still replaced by the copy that was scaled for the denoiser",
+                  when=close(got, one(euler, noises[0], divided=True), 1e-4) or close(got, one(euler, noises[0], divided=True, sigma=False), 1e-4))
+    check.mistake("the noise starts at unit variance; this solver starts at init_noise_sigma", when=close(got, one(euler, noises[0], sigma=False), 1e-4))
+    check.close(got, one(euler, noises[0]), tol=1e-4)
+with check.part("the second picture, Euler and DPM-Solver++", weight=1):
+    for Scheduler in (EulerDiscreteScheduler, DPMSolverMultistepScheduler):
+        got = pictures(Scheduler(**SD), toy, 2)
+        check.mistake("both pictures are the same", when=close(got[0], got[1]))
+        check.close(got[1], one(Scheduler(**SD), noises[1]), tol=1e-4)
+with check.part("the second picture, Heun, which has a memory", weight=2):
+    heun = HeunDiscreteScheduler(**SD)
+    one(heun, noises[0])
+    heun._step_index = None
+    stale = one(heun, noises[1], fresh=False)
+    got = pictures(HeunDiscreteScheduler(**SD), toy, 2)
+    check.mistake("rewinding moved the position back but left the solver's memory: its last slope belongs to the first picture",
+                  when=close(got[1], stale, 1e-4))
+    check.close(got[1], one(HeunDiscreteScheduler(**SD), noises[1]), tol=1e-4)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Exercise 5 · A control signal
+#
+# *difficulty 2 of 3 · 8 minutes · 2 points*
+#
+# Control attaches inside the loop. ControlNet adds residuals between the UNet's blocks
+# (`down_block_additional_residuals`, `mid_block_additional_residual`); the simplest control adds one to the prediction
+# itself. Write the loop again, with
+#
+# | argument | what it is |
+# |---|---|
+# | `control(model_input, t, noise_pred)` | returns a residual, `(B, 4, H, W)`, from the scaled latents and the *guided* prediction, both `(B, 4, H, W)` |
+# | `weight` | the residual's factor |
+# | `start`, `end` | fractions of the loop: pass `i` of `n` is controlled where `start <= i / n` and `(i + 1) / n <= end` |
+#
+# The residual is added after guidance and before `step`. Outside its window `control` is not called. This is how
+# `control_guidance_start` and `control_guidance_end` count in diffusers.
+#
+# <details><summary>Hint</summary>
+#
+# Count the passes with `enumerate`. A residual that is added before guidance is itself guided: added to the prompt's
+# half alone it comes out `guidance` times as strong.
+# </details>
+
+# %% exercise="control" provides=["denoise_controlled"] difficulty=2 minutes=8
+def denoise_controlled(unet, step, scale, timesteps, latents, prompt_embeds, negative_embeds, guidance,
+                       control, weight=1.0, start=0.0, end=1.0):
+    """The loop of `denoise` with `weight * control(...)` added to the guided prediction; returns the last latents."""
+    ### BEGIN SOLUTION
+    guided = guidance > 1
+    embeds = torch.cat([negative_embeds, prompt_embeds]) if guided else prompt_embeds
+    n = len(timesteps)
+    for i, t in enumerate(timesteps):
+        model_input = scale(latents, t)
+        noise_pred = unet(torch.cat([model_input] * 2) if guided else model_input, t, embeds)
+        if guided:
+            uncond, text = noise_pred.chunk(2)
+            noise_pred = uncond + guidance * (text - uncond)
+        if start <= i / n and (i + 1) / n <= end:
+            noise_pred = noise_pred + weight * control(model_input, t, noise_pred)
+        latents = step(noise_pred, t, latents)
+    return latents
+    ### END SOLUTION
+
+# %% check="control" points=2
+import torch
+from inferlab.lab import Check, close
+
+check = Check("control", points=2)
+draw = torch.Generator().manual_seed(5)
+first, prompt, empty = (torch.randn(shape, generator=draw) for shape in [(1, 4, 8, 8), (1, 5, 6), (1, 5, 6)])
+schedule = torch.tensor([800.0, 600.0, 400.0, 200.0])
+seen, given = [], []
+
+
+def unet(sample, t, embeds):
+    check.tensor(sample)
+    check.tensor(embeds, shape=(len(sample), 5, 6))
+    return torch.tanh(sample) + embeds.mean((1, 2)).reshape(-1, 1, 1, 1)
+
+
+def step(noise_pred, t, latents):
+    check.tensor(noise_pred, shape=(1, 4, 8, 8))
+    check.tensor(latents, shape=(1, 4, 8, 8))
+    given.append(noise_pred)
+    return latents - 0.2 * noise_pred
+
+
+def scale(sample, t):
+    check.tensor(sample)
+    return sample / (1 + float(t) / 400)
+
+
+def control(model_input, t, noise_pred):
+    check.tensor(model_input, shape=(1, 4, 8, 8))
+    check.tensor(noise_pred, shape=(1, 4, 8, 8))
+    seen.append((float(t), model_input, noise_pred))
+    return torch.ones(1, 4, 8, 8)
+
+
+def run(guidance=1.0, weight=1.0, start=0.0, end=1.0):
+    seen.clear()
+    given.clear()
+    return check.learner.denoise_controlled(unet, step, scale, schedule, first, prompt, empty, guidance, control, weight, start, end)
+
+
+with check.part("control is asked at every pass, and its residual is added to what step gets"):
+    run()
+    check.equal([call[0] for call in seen], schedule.tolist())
+    check.close(given[0], seen[0][2] + 1.0)
+### BEGIN HIDDEN TESTS
+with check.part("it sees the scaled latents and the guided prediction"):
+    run(guidance=3.0)
+    check.true(len(seen) == 4, f"control was called {len(seen)} times in 4 passes")
+    check.mistake("control saw the latents as they are; like the denoiser it wants the scaled copy", when=close(seen[0][1], first))
+    check.close(seen[0][1], first / 3)
+    uncond, text = unet(torch.cat([first / 3] * 2), 800.0, torch.cat([empty, prompt])).chunk(2)
+    check.mistake("control saw the prediction before guidance", when=close(seen[0][2], text) or close(seen[0][2], uncond))
+    check.close(seen[0][2], uncond + 3.0 * (text - uncond))
+with check.part("weight scales it, guidance does not"):
+    run(guidance=3.0, weight=0.5)
+    check.true(len(given) == 4, f"step was called {len(given)} times in 4 passes")
+    uncond, text = unet(torch.cat([first / 3] * 2), 800.0, torch.cat([empty, prompt])).chunk(2)
+    plain = uncond + 3.0 * (text - uncond)
+    check.mistake("the weight is not used", when=close(given[0], plain + 1.0))
+    check.mistake("the residual was guided as well: it came out three times as strong", when=close(given[0], plain + 1.5) or close(given[0], plain + 3.0))
+    check.mistake("the residual took the place of the prediction", when=close(given[0], torch.full_like(plain, 0.5)))
+    check.close(given[0], plain + 0.5)
+with check.part("only inside its window"):
+    run(start=0.25, end=0.75)
+    check.mistake("the window was not used: control acted at every pass", when=len(seen) == 4)
+    check.mistake("the window counts passes of the loop, not training timesteps", when=[call[0] for call in seen] == [600.0, 400.0, 200.0])
+    check.equal([call[0] for call in seen], [600.0, 400.0])
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# What it can do: the control below pulls the predicted clean image toward another picture, on its right half only.
+
+# %% tags=["demo"]
+target = pipe("a small yellow star on a black background", num_inference_steps=10, guidance_scale=4.0, output_type="latent",
+              generator=torch.Generator().manual_seed(SEED + 7)).images
+right_half = torch.zeros_like(target)
+right_half[..., target.shape[-1] // 2:] = 1
+
+
+def toward_target(model_input, t, noise_pred):
+    """The residual that turns the predicted clean latents into `target`, where `right_half` is 1."""
+    alpha = own.alphas_cumprod[int(t)].to(model_input.device)
+    wanted = (model_input - alpha.sqrt() * target) / (1 - alpha).sqrt()
+    return right_half * (wanted - noise_pred)
+
+
+with when_written("denoise_controlled"):
+    runs = {end: denoise_controlled(**parts(pipe, 10), guidance=4.0, control=toward_target, end=end) for end in (0.0, 0.4, 1.0)}
+    display(filmstrip(to_pictures(pipe, torch.cat(list(runs.values()))), [f"controlled until {end:.0%}" for end in runs],
+                      title="Control in the first 40% of the loop already decides the layout"))
+
+# %% [markdown]
+# ### Exercise 6 · A scheduler that does not eat noise
+#
+# *difficulty 3 of 3 · 10 minutes · 2 points*
+#
+# Newer pipelines (SD 3, Flux, Qwen-Image and most video models) sample with `FlowMatchEulerDiscreteScheduler`. This is
+# all of its arithmetic:
+
+# %%
+show_source(FlowMatchEulerDiscreteScheduler.step, {
+    "sigma_next = self.sigmas[sigma_idx + 1]": "One more noise level than steps: the last is 0, the clean end.",
+    "prev_sample = sample + dt * model_output": "dt is negative. model_output is a velocity: where the sample moves as sigma grows.",
+}, excerpts=[
+    ("sigma_idx = self.step_index", "dt = sigma_next - sigma"),
+    ("prev_sample = sample + dt * model_output", "prev_sample = sample + dt * model_output"),
+], checked="0.42.1")
+
+# %% [markdown]
+# Its state is $x = (1-\sigma)\,x_0 + \sigma\,\epsilon$ with $0 \le \sigma \le 1$, and it wants
+# $v = \mathrm dx/\mathrm d\sigma$. It has no `scale_model_input` and no `init_noise_sigma`. Our denoiser was trained on
+# $\sqrt{\bar\alpha}\,x_0 + \sqrt{1-\bar\alpha}\,\epsilon$ and predicts $\epsilon$. Write the two adapters:
+#
+# - `denoiser_input(sample, sigma)`: the flow state rescaled so that the squares of its two factors add up to 1, which
+#   is what the denoiser expects;
+# - `velocity(noise_pred, sample, sigma)`: what this scheduler eats, from the predicted noise and the flow state.
+#
+# `sample` and `noise_pred` have the shape `(B, 4, H, W)`; `sigma` is a float or a 0-d tensor with $0 < \sigma < 1$.
+# Both return a tensor of the shape of `sample`.
+#
+# <details><summary>Hint</summary>
+#
+# Solve the state's equation for $x_0$, then differentiate it with respect to $\sigma$. This $v$ is not the
+# `v_prediction` of a diffusion model, $\sqrt{\bar\alpha}\,\epsilon-\sqrt{1-\bar\alpha}\,x_0$, although both are called velocity.
+# </details>
+
+# %% exercise="flow" provides=["denoiser_input", "velocity"] difficulty=3 minutes=10
+def denoiser_input(sample, sigma):
+    """The flow-matching state as a noise-predicting denoiser wants it, shape of `sample`."""
+    ### BEGIN SOLUTION
+    return sample / ((1 - sigma) ** 2 + sigma**2) ** 0.5
+    ### END SOLUTION
+
+
+def velocity(noise_pred, sample, sigma):
+    """The velocity dx/dsigma at `sample`, from the predicted noise; shape of `sample`."""
+    ### BEGIN SOLUTION
+    clean = (sample - sigma * noise_pred) / (1 - sigma)
+    return noise_pred - clean
+    ### END SOLUTION
+
+# %% check="flow" points=2
+import torch
+from diffusers import DDIMScheduler, FlowMatchEulerDiscreteScheduler
+from inferlab.lab import Check, close
+
+check = Check("flow", points=2)
+draw = torch.Generator().manual_seed(6)
+clean, noise = torch.randn(2, 4, 8, 8, generator=draw), torch.randn(2, 4, 8, 8, generator=draw)
+
+with check.part("denoiser_input: the factors' squares add up to 1"):
+    got = check.learner.denoiser_input(0.25 * clean + 0.75 * noise, 0.75)
+    check.tensor(got, shape=(2, 4, 8, 8))
+    check.true(abs(float(got.std()) - 1.0) < 0.05, f"unit-variance parts should mix to unit variance; the standard deviation is {float(got.std()):.3f}")
+### BEGIN HIDDEN TESTS
+with check.part("denoiser_input at another sigma"):
+    sample = 0.8 * clean + 0.2 * noise
+    got = check.learner.denoiser_input(sample, torch.tensor(0.2))
+    check.mistake("the denoiser cannot see the state as it is: its factors' squares do not add up to 1", when=close(got, sample))
+    check.mistake("this is the scaling of Euler's sigma, which runs to 14; here the state itself shrinks the clean part",
+                  when=close(got, sample / (1 + 0.2**2) ** 0.5))
+    check.close(got, sample / 0.68**0.5)
+with check.part("velocity: the noise minus the clean sample"):
+    sample = 0.4 * clean + 0.6 * noise
+    got = check.learner.velocity(noise, sample, 0.6)
+    check.mistake("you handed the noise on: this scheduler does not eat noise", when=close(got, noise))
+    check.mistake("the sign is wrong: dt is negative, and the velocity points toward more noise", when=close(got, clean - noise, 1e-4))
+    check.mistake("this is v_prediction, the diffusion model's velocity: another quantity of the same name",
+                  when=close(got, (0.4 * noise - 0.6 * clean) / 0.52**0.5, 1e-4) or close(got, 0.4 * noise - 0.6 * clean, 1e-4))
+    check.mistake("the state holds (1 - sigma) of the clean sample: divide by it", when=close(got, noise - (sample - 0.6 * noise), 1e-4))
+    check.close(got, noise - clean, tol=1e-4)
+with check.part("a whole flow-matching run ends where DDIM ends"):
+    ddim = DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", clip_sample=False, timestep_spacing="trailing")
+    ddim.set_timesteps(5)
+    ratio = ((1 - ddim.alphas_cumprod) / ddim.alphas_cumprod).sqrt()[ddim.timesteps]
+    flow = FlowMatchEulerDiscreteScheduler(shift=1.0)
+    flow.set_timesteps(sigmas=(ratio / (1 + ratio)).tolist())
+    state = noise.clone()
+    moving = noise * float((1 - flow.sigmas[0]) ** 2 + flow.sigmas[0] ** 2) ** 0.5
+    for t, s, flow_t in zip(ddim.timesteps, flow.sigmas, flow.timesteps, strict=False):
+        state = ddim.step(torch.tanh(2 * state), int(t), state).prev_sample
+        seen = check.learner.denoiser_input(moving, float(s))
+        check.tensor(seen, shape=(2, 4, 8, 8))
+        v = check.learner.velocity(torch.tanh(2 * seen), moving, float(s))
+        check.tensor(v, shape=(2, 4, 8, 8))
+        moving = flow.step(v, flow_t, moving).prev_sample
+    check.close(moving, state, tol=1e-3)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# Your loop, unchanged, on a flow-matching scheduler. Its sigmas are chosen to visit DDIM's noise levels:
+# $\sigma/(1-\sigma)=\sqrt{(1-\bar\alpha)/\bar\alpha}$.
+
+# %% tags=["demo"]
+with when_written("denoise", "velocity"):
+    pipe.scheduler = DDIMScheduler.from_config(own.config, timestep_spacing="trailing", set_alpha_to_one=True)
+    ready = parts(pipe, 10)
+    noise_run = denoise(**ready, guidance=4.0)
+
+    flow = FlowMatchEulerDiscreteScheduler(shift=1.0)
+    ratio = ((1 - own.alphas_cumprod) / own.alphas_cumprod).sqrt()[ready["timesteps"].cpu()]
+    flow.set_timesteps(sigmas=(ratio / (1 + ratio)).tolist(), device=pipe.device)
+    level = {float(t): (float(s), k) for t, s, k in zip(flow.timesteps, flow.sigmas, ready["timesteps"])}
+
+    def run_flow(eats):
+        flow.set_timesteps(sigmas=(ratio / (1 + ratio)).tolist(), device=pipe.device)
+        first = ready["latents"] * float((1 - flow.sigmas[0]) ** 2 + flow.sigmas[0] ** 2) ** 0.5
+
+        def unet(x, t, embeds):
+            sigma, k = level[float(t)]
+            return eats(ready["unet"](denoiser_input(x, sigma), k, embeds), x, sigma)
+
+        return denoise(**{**ready, "unet": unet, "scale": lambda x, t: x, "timesteps": flow.timesteps, "latents": first,
+                          "step": lambda pred, t, x: flow.step(pred, t, x, return_dict=False)[0]}, guidance=4.0)
+
+    velocity_run, fed_noise = run_flow(velocity), run_flow(lambda noise_pred, x, sigma: noise_pred)
+    print(f"largest difference between the latents of DDIM and of flow matching: {float((velocity_run - noise_run).abs().max()):.1e}")
+    display(filmstrip(to_pictures(pipe, torch.cat([noise_run, velocity_run, fed_noise])),
+                      ["DDIM, noise", "flow matching, velocity", "flow matching, fed noise"],
+                      title="The same picture by another scheduler, if it is fed what it eats"))
+pipe.scheduler = own
+
+# %% [markdown]
+# DDIM and Euler flow matching are the same straight line in two coordinates. Nothing checked the third run: no error,
+# no warning, a wrong picture. Prediction target, scheduler and model must come from the same config.
+
+# %% [markdown]
+# ## 6 · Explain
+#
+# *12 minutes · 6 points: 3 for the typed lines, 3 for the sentences*
+#
+# Explain the loop to a colleague who thinks that it is a progress bar around one big network call. Speak of the run that
+# you traced in section 3 (`t`: four steps of DDIM, guidance 4.0).
+#
+# | line | what it says |
+# |---|---|
+# | `state:` | one or two sentences: the object that the loop transforms, and what does the transforming |
+# | `axis:` | one or two sentences: which shape or axis matters in this run, with its numbers |
+# | `trade-off:` | one or two sentences: what you buy and what you pay when you halve the number of steps |
+# | `shape:` | typed: the shape that the UNet was given in `t` |
+# | `calls:` | typed: denoiser calls if the same run were made with Heun |
+# | `gain:` | typed, such as `bandwidth down`: what halving the steps improves |
+# | `cost:` | typed: what it makes worse |
+
+# %% explain="the-loop" difficulty=2 minutes=12
+%%explain the-loop
+# ### BEGIN SOLUTION
+# state: The loop transforms the latents: at each timestep the UNet predicts the noise in a scaled copy of them, and scheduler.step turns that prediction and the latents into the next latents.
+# axis: The batch axis matters: the latents are (1, 4, 16, 16), but with guidance the UNet gets (2, 4, 16, 16), one row for the empty prompt and one for mine, at each of the 4 timesteps.
+# trade-off: Halving the number of steps halves the UNet calls and so the latency, but each step spans a larger gap between noise levels, so the error grows and the picture gets worse.
+# shape: (2, 4, 16, 16)
+# calls: 7
+# gain: latency down
+# cost: error up
+# ### END SOLUTION
