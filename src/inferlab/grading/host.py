@@ -1,0 +1,133 @@
+"""Runs submissions: keeps the warmed parents alive, pairs a fresh kernel with a grader for each, bounds the time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from . import sandbox
+from .limits import Limits
+from .warm import OFFLINE, THREADS
+from .worker import recv_json, send_json
+
+_SLOTS = 4096
+
+
+class GradingFailed(RuntimeError):
+    """A submission could not be graded for a reason that is not the learner's; nothing is recorded for it."""
+
+
+class Host:
+    """Grades jobs; thread-safe, so that as many run at once as there are callers.
+
+    Args:
+        mode: "sandbox", or "none" to run learners' code unprotected (the result then says so).
+        references: a folder of the grader's own for reference values; a temporary one if None.
+
+    Use it as a context manager or call `close`. The warmed parents start with the first job.
+    """
+
+    def __init__(self, mode: str = "sandbox", references: Path | None = None):
+        if mode not in ("sandbox", "none"):
+            raise ValueError(f'mode is "sandbox" or "none", not {mode!r}')
+        self.mode = mode
+        self._temporary = tempfile.TemporaryDirectory(prefix="inferlab-references-") if references is None else None
+        self.references = Path(self._temporary.name) if references is None else references
+        self._lock = threading.Lock()
+        self._kernels: tuple[subprocess.Popen, socket.socket] | None = None
+        self._graders: tuple[subprocess.Popen, socket.socket] | None = None
+        self._idle: list[tuple[socket.socket, int]] = []
+        self._slot = 0
+
+    def __enter__(self) -> Host:  # noqa: PYI034
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every process that this host started."""
+        with self._lock:
+            for sock, _ in self._idle:
+                sock.close()
+            self._idle.clear()
+            for pair in (self._kernels, self._graders):
+                if pair is not None:
+                    pair[1].close()
+                    pair[0].terminate()
+                    pair[0].wait()
+            self._kernels = self._graders = None
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def start(self) -> None:
+        """Start both warmed parents, side by side, and wait until they are ready. Raises `sandbox.NoSandbox`."""
+        with self._lock:
+            if self._kernels is not None and self._kernels[0].poll() is None and self._graders[0].poll() is None:
+                return
+            self._kernels = sandbox.start(self.mode)
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "inferlab.grading.worker", str(theirs.fileno())], pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL, env=os.environ | THREADS | OFFLINE)
+            self._graders = process, ours
+            for what, (_, control) in (("kernels", self._kernels), ("graders", self._graders)):
+                control.settimeout(180)
+                report = json.loads(control.recv(2**20) or b'{"failed": "it ended at once"}')
+                if "failed" in report:
+                    raise GradingFailed(f"the parent of the {what} did not start: {report['failed']}")
+
+    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Grade one job of `plan.make_job`; returns `worker.grade`'s result plus `unprotected`.
+
+        Raises:
+            GradingFailed: if the sandbox, a test that never ends or a fault of ours stopped it.
+        """
+        self.start()
+        limits = Limits(**job["limits"])
+        grader, pid = self._grader()
+        channel, kernel_end = socket.socketpair()
+        status, supervisor_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with channel, kernel_end, status, supervisor_end:
+            with self._lock:
+                self._slot = (self._slot + 1) % _SLOTS
+                socket.send_fds(self._kernels[1], [json.dumps({
+                    "op": "kernel", "limits": limits.as_dict(), "slot": self._slot}).encode()],
+                    [kernel_end.fileno(), supervisor_end.fileno()])
+            body = json.dumps(job | {"references": str(self.references)}).encode()
+            socket.send_fds(grader, [len(body).to_bytes(8, "big")], [channel.fileno(), status.fileno()])
+            grader.sendall(body)
+        grader.settimeout(limits.total_seconds + limits.check_seconds + 60)
+        try:
+            result, _ = recv_json(grader)
+        except (TimeoutError, OSError, EOFError) as error:
+            os.kill(pid, signal.SIGKILL)
+            grader.close()
+            raise GradingFailed(f"the grader's process did not answer ({type(error).__name__})") from error
+        with self._lock:
+            self._idle.append((grader, pid))
+        if "failed" in result:
+            raise GradingFailed(result["failed"])
+        return result | {"unprotected": self.mode != "sandbox"}
+
+    def _grader(self) -> tuple[socket.socket, int]:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            ours, theirs = socket.socketpair()
+            with theirs:
+                socket.send_fds(self._graders[1], [b'{"op": "worker"}'], [theirs.fileno()])
+        hello, _ = recv_json(ours)
+        return ours, hello["pid"]
+
+
+__all__ = ["GradingFailed", "Host", "send_json"]

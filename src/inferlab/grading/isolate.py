@@ -1,0 +1,158 @@
+"""What a forked child gives up before it runs a learner's code: other processes, network, files, privileges, plenty.
+
+Two steps, around a fork: `leave_namespaces` in the supervisor (the next child is process 1 of a new namespace), then
+`confine` in that child. As root the child becomes a user of its own; as an ordinary user it enters a user namespace.
+Linux only. Python 3.11 has no `os.unshare`, hence ctypes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from . import seccomp
+from .limits import Limits
+
+HOME = "/home/learner"
+WRITABLE = (HOME, "/tmp", "/dev/shm")
+FIRST_UID = 0x70000000  # far above any account; one for each slot, so that no limit is shared
+
+_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
+_NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
+_NOSUID, _NODEV, _NOEXEC, _REC, _PRIVATE = 2, 4, 8, 0x4000, 0x40000
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def _call(name: str, *args) -> None:
+    if getattr(_libc(), name)(*args):
+        code = ctypes.get_errno()
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+
+
+def die_with_parent() -> None:
+    """Be killed when the parent process ends."""
+    _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def leave_namespaces() -> None:
+    """New process, network, IPC, host-name and cgroup namespaces for the next child (and, as a user, a user one)."""
+    uid, gid = os.getuid(), os.getgid()
+    flags = _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | _NEWCGROUP
+    _call("unshare", flags if uid == 0 else flags | _NEWUSER)
+    if uid != 0:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+
+
+def confine(limits: Limits, slot: int) -> None:
+    """In the child: private mounts, resource limits, an unprivileged user, no way back. Raises OSError."""
+    root = os.getuid() == 0
+    uid = FIRST_UID + slot if root else os.getuid()
+    gid = FIRST_UID + slot if root else os.getgid()
+    _call("unshare", _NEWNS)
+    _mount(None, "/", None, _REC | _PRIVATE)
+    for folder in WRITABLE:
+        _mount("tmpfs", folder, "tmpfs", _NOSUID | _NODEV,
+               f"size={limits.disk_mb}m,nr_inodes=20000,mode=0700,uid={uid},gid={gid}")
+    _mount("proc", "/proc", "proc", _NOSUID | _NODEV | _NOEXEC)
+    _call("sethostname", b"lab", 3)
+    os.chdir(HOME)
+    limit_resources(limits)
+    for capability in range(64):
+        _libc().prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails beyond the last capability
+    if root:
+        os.setgroups([])
+        os.setresgid(gid, gid, gid)
+        os.setresuid(uid, uid, uid)
+    _drop_capabilities()
+    _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    _call("prctl", _PR_SET_DUMPABLE, 1, 0, 0, 0)  # so that /proc/self is readable; there is nobody else here
+    die_with_parent()
+    seccomp.install()
+
+
+def limit_resources(limits: Limits) -> None:
+    """The limits that the kernel keeps for each process."""
+    here = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    space = here + limits.memory_mb * 2**20
+    for kind, value in (
+        (resource.RLIMIT_AS, space),
+        (resource.RLIMIT_NPROC, limits.processes),
+        (resource.RLIMIT_FSIZE, limits.disk_mb * 2**20),
+        (resource.RLIMIT_CPU, limits.cpu_seconds),
+        (resource.RLIMIT_NOFILE, limits.open_files),
+        (resource.RLIMIT_MEMLOCK, 2**20),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (value, value))
+
+
+def _mount(source: str | None, target: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    encoded = [None if t is None else t.encode() for t in (source, target, kind)]
+    if _libc().mount(*encoded, ctypes.c_ulong(flags), data.encode() if data else None):
+        code = ctypes.get_errno()
+        raise OSError(code, f"mount {kind} on {target}: {os.strerror(code)}")
+
+
+def _drop_capabilities() -> None:
+    header = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    _call("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
+
+
+def tree_memory(root: int) -> int:
+    """Bytes of anonymous and shared memory held by process `root` and all its descendants, seen from outside."""
+    parents, memory = {}, {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            status = Path(f"/proc/{entry}/status").read_text()
+        except OSError:  # it has just ended
+            continue
+        fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+        parents[int(entry)] = int(fields["PPid"])
+        memory[int(entry)] = sum(int(fields[k].split()[0]) for k in ("RssAnon", "RssShmem") if k in fields) * 1024
+    return sum(size for pid, size in memory.items() if _descends(pid, root, parents))
+
+
+def _descends(pid: int, root: int, parents: dict[int, int]) -> bool:
+    while pid and pid != root:
+        pid = parents.get(pid, 0)
+    return pid == root
+
+
+def descendants(root: int) -> list[int]:
+    """Process ids below `root`, deepest knowledge of /proc at this moment."""
+    parents = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:  # it has just ended
+                continue
+    return [pid for pid in parents if pid != root and _descends(pid, root, parents)]
+
+
+def become_subreaper() -> None:
+    """Without the sandbox: processes that a learner's code leaves behind come to this one, which ends them."""
+    _call("prctl", 36, 1, 0, 0, 0)
+
+
+def confine_without_sandbox(limits: Limits) -> None:
+    """What is left of `confine` where there are no namespaces: a fresh folder and the kernel's limits."""
+    folder = tempfile.mkdtemp(prefix="inferlab-unprotected-")
+    os.environ["HOME"] = folder
+    os.chdir(folder)
+    limit_resources(replace(limits, processes=resource.getrlimit(resource.RLIMIT_NPROC)[0]))
+    _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    die_with_parent()

@@ -1,0 +1,179 @@
+"""The learner's end of the channel: runs their cells and calls their functions, in the sandboxed, forked process.
+
+Nothing in this process is trusted by the other end. It answers
+    ("run", source, seconds, output_limit)          -> ("ran", status, outputs)
+    ("get", name)                                   -> ("value", data) or ("error", name, message, where)
+    ("call", number, args, kwargs, seconds)         -> the same; in between it may send ("callback", number, args, kwargs)
+    ("fork",) with a socket                         -> ("forked",), and a copy of the kernel answers on that socket
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..lab import wire
+from ..lab.learner import Expired, LearnerError, Missing, TimeLimit, as_learner_error
+from .capture import Recorder
+from .channel import Channel, Closed
+from .shell import LabShell
+
+
+class CallbackError(RuntimeError):
+    """A function that the check passed in did not accept its arguments."""
+
+
+class Kernel:
+    """Serves one channel until it closes."""
+
+    def __init__(self, sock: socket.socket, limits: wire.Limits, shell: LabShell, recorder: Recorder):
+        self.channel, self.shell, self.recorder = Channel(sock, limits), shell, recorder
+        self.table: dict[int, Callable] = {}
+        self.numbers: dict[int, int] = {}
+        self.timer = _Timer()
+
+    def serve(self) -> None:
+        """Answer requests until the other end closes the connection."""
+        while True:
+            try:
+                request = self.channel.recv(self._resolve)
+            except Closed:
+                return
+            self._answer(request)
+
+    def _answer(self, request: tuple) -> None:
+        if request[0] == "fork":
+            self._fork()
+            return
+        try:
+            if request[0] == "run":
+                reply = ("ran", *self._run(*request[1:]))
+            elif request[0] == "get":
+                reply = ("value", self._get(request[1]))
+            else:
+                reply = ("value", self._call(*request[1:]))
+            self.channel.send(reply, self._export)
+        except wire.WireError as error:
+            self._error(LearnerError("WireError", str(error)))
+        except LearnerError as error:
+            self._error(error)
+
+    def _error(self, error: LearnerError) -> None:
+        kind = type(error).__name__ if isinstance(error, Missing | TimeLimit) else error.name
+        self.channel.send(("error", kind, error.message, error.where))
+
+    # -- the requests ------------------------------------------------------------------------------------------------
+    def _run(self, source: str, seconds: float, output_limit: int) -> tuple[str, list]:
+        self.recorder.begin(output_limit)
+        try:
+            with self.timer.limit(seconds):
+                result = self.shell.run_cell(source, store_history=True)
+            status = "ok" if result.success else "error"
+        except Expired:
+            self.recorder.error("TimeLimit", f"the cell was stopped after {seconds:g} seconds", [])
+            status = "error"
+        return status, self.recorder.end()
+
+    def _get(self, name: str) -> Any:
+        if name not in self.shell.user_ns:
+            raise Missing(f"`{name}` is not defined")
+        return self.shell.user_ns[name]
+
+    def _call(self, number: int, args: tuple, kwargs: dict, seconds: float) -> Any:
+        function = self.table[number]
+        self.recorder.begin(0)  # what a function prints while it is checked is not kept
+        try:
+            with self.timer.limit(seconds):
+                return function(*args, **kwargs)
+        except Expired:
+            raise TimeLimit(seconds, f"`{getattr(function, '__name__', 'the call')}`") from None
+        except Closed:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever the learner raises, it crosses as text
+            raise as_learner_error(error) from None
+
+    def _fork(self) -> None:
+        _, (handle,), _, _ = socket.recv_fds(self.channel.sock, 1, 1)
+        if os.fork() == 0:
+            self.channel.sock.close()
+            self.channel.sock = socket.socket(fileno=handle)
+            return
+        os.close(handle)
+        self.channel.send(("forked",))
+
+    # -- functions, both ways ------------------------------------------------------------------------------------------
+    def _export(self, function: Callable) -> tuple[bool, int, str]:
+        lent = getattr(function, "inferlab_number", None)
+        if type(lent) is int:
+            return False, lent, ""
+        number = self.numbers.setdefault(id(function), len(self.numbers))
+        self.table[number] = function  # kept alive, so its id stays its own
+        name = getattr(function, "__name__", "")
+        return True, number, name if isinstance(name, str) else ""
+
+    def _resolve(self, theirs: bool, number: int, name: str) -> Callable:
+        if not theirs:
+            return self.table[number]
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._callback(number, args, kwargs)
+
+        call.__name__ = call.__qualname__ = name or "function"
+        call.inferlab_number = number
+        return call
+
+    def _callback(self, number: int, args: tuple, kwargs: dict) -> Any:
+        with self.timer.paused():
+            self.channel.send(("callback", number, args, kwargs), self._export)
+            while True:
+                message = self.channel.recv(self._resolve)
+                if message[0] == "value":
+                    return message[1]
+                if message[0] == "error":
+                    raise CallbackError(message[2])
+                self._answer(message)  # the check's function called one of ours
+
+
+class _Timer:
+    """Stops the learner's code after some wall-clock time, not counting time spent in the check's functions."""
+
+    def __init__(self) -> None:
+        self.left = self.since = 0.0
+
+    @contextlib.contextmanager
+    def limit(self, seconds: float) -> Iterator[None]:
+        outer = self.left
+        signal.signal(signal.SIGALRM, _expire)
+        self.left = seconds
+        self._start()
+        try:
+            yield
+        finally:
+            self._stop()
+            self.left = outer
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        self._stop()
+        self.left -= time.monotonic() - self.since
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGALRM, _expire)
+            self._start()
+
+    def _start(self) -> None:
+        self.since = time.monotonic()
+        signal.setitimer(signal.ITIMER_REAL, max(self.left, 0.001), 1.0)
+
+    def _stop(self) -> None:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def _expire(signum: int, frame: object) -> None:
+    raise Expired
