@@ -12,7 +12,7 @@ import numpy as np
 from diffusers import DDIMScheduler
 
 matplotlib.use("svg")
-from matplotlib import pyplot as plt  # noqa: E402 - the backend comes first
+from matplotlib import pyplot as plt
 
 HERE = Path(__file__).parent
 CONFIG = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
