@@ -1,0 +1,281 @@
+"""Lays out `submitted/<learner>/<lab>/<lab>.ipynb` from whatever was handed in, and says what it did with every file.
+
+Every file that could be read is kept as it came in `collected/`, under a name made of its time and its content, so
+nothing that arrives is ever lost or overwritten. A file that cannot be placed without guessing is held, with the reason.
+"""
+
+import csv
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import nbformat
+
+from .build import write_notebook
+from .course import Course, CourseError
+from .incoming import Incoming, incoming
+from .mend import Mended, mend
+from .reading import HandedIn, UnreadableError, grade_id, read
+from .roster import Roster
+from .whose import whose
+
+TIMESTAMP = "%Y-%m-%d %H:%M:%S.%f UTC"
+
+
+@dataclass
+class Line:
+    """What became of one handed-in file.
+
+    `status`: "collected" (now in submitted/), "unchanged" (was there already), "older" (kept, a later one counts),
+    "held" (kept, not placed: `notes` say why), "ignored" (a checkpoint or a desktop's own file).
+    """
+
+    file: str
+    status: str
+    learner: str = ""
+    lab: str = ""
+    received: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """What became of everything that was handed in, and who is missing in each lab that something came in for."""
+
+    lines: list[Line] = field(default_factory=list)
+    missing: dict[str, list[str]] = field(default_factory=dict)
+
+    def count(self, status: str) -> int:
+        """How many files ended with this status."""
+        return sum(line.status == status for line in self.lines)
+
+    def as_dict(self) -> dict:
+        """The report as JSON data."""
+        return {"files": [asdict(line) for line in self.lines], "missing": self.missing,
+                "counts": {status: self.count(status) for status in ("collected", "unchanged", "older", "held", "ignored")}}
+
+
+@dataclass
+class Candidate:
+    """A file whose learner and lab are known, before the latest of them is chosen."""
+
+    line: Line
+    mended: Mended
+    received: datetime
+    sha: str
+
+
+def collect(course: Course, paths: list[Path], roster: Roster, *, lab: str | None = None,
+            assign: dict[str, str] | None = None, times: dict[str, datetime] | None = None,
+            progress: Callable[[str], None] = lambda text: None) -> Report:
+    """Collect the files at `paths` (folders, zips, files) into `submitted/`.
+
+    Args:
+        lab: take only this lab's notebooks; others are held as "in the wrong lab".
+        assign: file name or label -> learner's id, where the instructor decides.
+        times: learner's id -> when they handed in, where a platform's own list counts and not the files.
+
+    Returns:
+        A `Report` with one line a file. One bad file never stops the others.
+
+    Raises:
+        CourseError: for a lab that is not released.
+        FileNotFoundError: for a path that does not exist.
+    """
+    released = {name: nbformat.read(course.release(name), as_version=4) for name in course.labs
+                if course.release(name).exists()}
+    if lab is not None and lab not in released:
+        raise CourseError(f"'{lab}' is not released; released are: {', '.join(released) or 'none (run make release)'}")
+    report = Report()
+    candidates: dict[tuple[str, str], list[Candidate]] = {}
+    for path in paths:
+        for item in incoming(path):
+            progress(item.label)
+            candidate = _sort(course, item, released, roster, lab, assign or {}, times or {}, report)
+            if candidate is not None:
+                candidates.setdefault((candidate.line.learner, candidate.line.lab), []).append(candidate)
+    for (learner, name), files in sorted(candidates.items()):
+        _place(course, learner, name, files, released[name])
+    _note_twins(candidates)
+    for name in sorted({line.lab for line in report.lines if line.lab} | ({lab} if lab else set())):
+        report.missing[name] = [person.id for person in roster.learners if not course.submitted(person.id, name).exists()]
+    folder = course.root / "collected"
+    if folder.is_dir():
+        (folder / "last-report.json").write_text(json.dumps(report.as_dict(), indent=1, ensure_ascii=False), "utf-8")
+    return report
+
+
+def _sort(course: Course, item: Incoming, released: dict, roster: Roster, wanted: str | None, assign: dict[str, str],
+          times: dict[str, datetime], report: Report) -> Candidate | None:
+    """Read one file, find its learner and lab; anything that cannot be told ends as a held line."""
+    line = Line(item.label, "held", received=item.received.isoformat(timespec="seconds"))
+    report.lines.append(line)
+    if item.ignored:
+        line.status = "ignored"
+        return None
+    handed_in = None
+    if item.problem:
+        line.notes.append(item.problem)
+    else:
+        try:
+            handed_in = read(item.data)
+        except UnreadableError as error:
+            line.notes.append(str(error))
+    if handed_in is not None:
+        line.lab, problem = which_lab(handed_in, released)
+        if problem:
+            line.notes.append(problem)
+        elif wanted and line.lab != wanted:
+            line.notes.append(f"in the wrong lab: this is {line.lab}, not {wanted}")
+    owner = whose(item.parts, handed_in, roster, line.lab)
+    given = assign.get(item.label) or assign.get(item.parts[-1])
+    if given:
+        owner.id, owner.problem, owner.by = given, "", "the instructor"
+        if given not in roster:
+            owner.id, owner.problem = None, f"assigned to '{given}', who is not in the roster"
+    line.learner = owner.id or ""
+    line.notes += owner.notes
+    if owner.problem:
+        line.notes.append(owner.problem)
+    if item.data is None:
+        return None
+    sha = hashlib.sha256(item.data).hexdigest()
+    received = times.get(line.learner) or _received(handed_in, owner.received, item)
+    line.received = received.isoformat(timespec="seconds")
+    _keep(course, item, line, received, sha)
+    if handed_in is None or not line.lab or not line.learner or (wanted and line.lab != wanted):
+        return None
+    try:
+        mended = mend(handed_in, released[line.lab])
+    except nbformat.ValidationError as error:
+        line.notes.append(f"its cells cannot be made a valid notebook: {error.message[:200]}")
+        return None
+    return Candidate(line, mended, received, sha)
+
+
+def which_lab(handed_in: HandedIn, released: dict[str, nbformat.NotebookNode]) -> tuple[str, str]:
+    """The lab that a notebook is of, by what its cells carry and say; `("", problem)` where that cannot be told."""
+    about = handed_in.metadata.get("inferlab")
+    claimed = about.get("lab") if isinstance(about, dict) else None
+    texts = {cell["source"].strip() for cell in handed_in.cells}
+    names = {cell["id"] for cell in handed_in.cells} | {grade_id(cell) for cell in handed_in.cells}
+    likeness = {}
+    for lab, notebook in released.items():
+        graded = [cell for cell in notebook.cells if "nbgrader" in cell.metadata or len(cell.source) > 60]
+        same = sum(cell.source.strip() in texts or grade_id(cell) in names - {""} for cell in graded
+                   if not cell.metadata.get("inferlab", {}).get("bootstrap"))
+        likeness[lab] = same
+    best = max(likeness, key=likeness.get, default="")
+    if isinstance(claimed, str) and claimed in released and likeness[claimed] and likeness[claimed] >= likeness[best] / 2:
+        return claimed, ""
+    if best and likeness[best] >= 2 and list(likeness.values()).count(likeness[best]) == 1:
+        return best, ""
+    if isinstance(claimed, str) and claimed in released:
+        return claimed, ""
+    if isinstance(claimed, str) and claimed:
+        return "", f"of '{claimed[:60]}', a lab that is not released here"
+    return "", "no cell of it is known from any released lab"
+
+
+def _received(handed_in: HandedIn | None, by_platform: datetime | None, item: Incoming) -> datetime:
+    """When it was handed in: the platform's word, then the file's own stamp, then the file's time."""
+    if by_platform is not None:
+        return by_platform
+    about = handed_in.metadata.get("inferlab") if handed_in is not None else None
+    stamp = about.get("submitted") if isinstance(about, dict) else None
+    if isinstance(stamp, str):
+        try:
+            time = datetime.fromisoformat(stamp)
+        except ValueError:
+            return item.received
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    return item.received
+
+
+def _keep(course: Course, item: Incoming, line: Line, received: datetime, sha: str) -> None:
+    """Keep the file as it came: by lab and learner where they are known, else under `held/`."""
+    known = line.lab and line.learner
+    folder = course.root / "collected" / line.lab / line.learner if known else course.root / "collected" / "held"
+    folder.mkdir(parents=True, exist_ok=True)
+    safe = re.sub(r"[^\w.-]+", "_", item.parts[-1])[-60:].lstrip(".") or "file"
+    path = folder / f"{received:%Y%m%dT%H%M%SZ}-{sha[:12]}-{safe}"
+    if not path.exists():
+        path.write_bytes(item.data)
+
+
+def _place(course: Course, learner: str, lab: str, files: list[Candidate], released: nbformat.NotebookNode) -> None:
+    """Put the latest of a learner's notebooks into `submitted/`; the others stay in `collected/`."""
+    files = sorted(files, key=lambda candidate: candidate.received)
+    latest = files[-1]
+    for candidate in files[:-1]:
+        candidate.line.status = "older"
+        same = candidate.sha == latest.sha
+        candidate.line.notes.append(f"the same file as {latest.line.file}" if same
+                                    else f"kept, not used: {latest.line.file} is later")
+    target = course.submitted(learner, lab)
+    state_path = course.root / "collected" / lab / learner / "current.json"
+    state = json.loads(state_path.read_text("utf-8")) if state_path.exists() and target.exists() else {}
+    if state and datetime.fromisoformat(state["received"]) > latest.received:
+        latest.line.status = "older"
+        latest.line.notes.append(f"kept, not used: the one collected before, of {state['received']}, is later")
+        return
+    latest.line.notes += latest.mended.notes
+    fresh = {"sha256": latest.sha, "received": latest.received.isoformat(), "release":
+             released.metadata.get("inferlab", {}).get("release", "")}
+    if state == fresh:
+        latest.line.status = "unchanged"
+        return
+    if target.exists() and not state:
+        _keep_unknown(course, learner, lab, target)
+        latest.line.notes.append("a notebook that was not collected lay in submitted/: kept in collected/")
+    fresh_folder = target.parent.with_name(f".{lab}.new")
+    shutil.rmtree(fresh_folder, ignore_errors=True)
+    write_notebook(latest.mended.notebook, fresh_folder / target.name)
+    (fresh_folder / "timestamp.txt").write_text(latest.received.strftime(TIMESTAMP), "utf-8")
+    if target.parent.exists():
+        shutil.rmtree(target.parent)
+    fresh_folder.rename(target.parent)
+    state_path.write_text(json.dumps(fresh), "utf-8")
+    latest.line.status = "collected"
+
+
+def _keep_unknown(course: Course, learner: str, lab: str, target: Path) -> None:
+    data = target.read_bytes()
+    folder = course.root / "collected" / lab / learner
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"found-in-submitted-{hashlib.sha256(data).hexdigest()[:12]}.ipynb").write_bytes(data)
+
+
+def _note_twins(candidates: dict[tuple[str, str], list[Candidate]]) -> None:
+    """Say where two learners handed in the very same file."""
+    owners: dict[tuple[str, str], set[str]] = {}
+    for (learner, lab), files in candidates.items():
+        for candidate in files:
+            owners.setdefault((lab, candidate.sha), set()).add(learner)
+    for (learner, lab), files in candidates.items():
+        for candidate in files:
+            others = sorted(owners[lab, candidate.sha] - {learner})
+            if others:
+                candidate.line.notes.append(f"byte for byte the same file as {', '.join(others)} handed in")
+
+
+def read_times(path: Path, roster: Roster) -> dict[str, datetime]:
+    """Times of handing in from a CSV with the columns `id` (any of a learner's names) and `time` (ISO 8601, UTC unless
+    it says otherwise). Raises `CourseError` for a line that cannot be used."""
+    times = {}
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        for number, row in enumerate(csv.DictReader(stream), start=2):
+            identity = roster.resolve(row.get("id") or "")
+            try:
+                time = datetime.fromisoformat((row.get("time") or "").strip())
+            except ValueError as error:
+                raise CourseError(f"{path.name}, line {number}: {error}") from error
+            if identity is None:
+                raise CourseError(f"{path.name}, line {number}: '{row.get('id')}' is not in the roster")
+            times[identity] = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    return times

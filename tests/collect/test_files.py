@@ -1,0 +1,317 @@
+"""Files as they arrive: broken, huge, hostile, in zips of learning platforms, several from one learner."""
+
+import json
+import os
+import stat
+import zipfile
+from datetime import UTC, datetime
+
+import pytest
+
+from inferlab.grading.collect import collect, read_times
+from inferlab.grading.incoming import MAX_FILE
+
+LAB = "lab90-fixture"
+
+
+def lines(report):
+    return {line.file: line for line in report.lines}
+
+
+@pytest.mark.parametrize(("name", "content", "reason"), [
+    ("ada.ipynb", b"", "empty"),
+    ("ada.ipynb", b" \n\t", "empty"),
+    ("ada.ipynb", b'{"cells": [', "cut off"),
+    ("ada.ipynb", b'{"a": 1}', "no cells"),
+    ("ada.ipynb", b"[1, 2]", "no cells"),
+    ("ada.ipynb", b"hello", "plain text"),
+    ("ada.ipynb", b"[" * 200_000, "nested too deeply"),
+    ("ada.ipynb", b"%PDF-1.7\n\xff\xfe", "a PDF"),
+    ("ada.html", b"<!DOCTYPE html><html></html>", "HTML"),
+    ("ada.ipynb", bytes(range(256)) * 40, "binary"),
+    ("ada.ipynb", b'{"cells": 3, "nbformat": 4}', "not a list"),
+    ("ada.ipynb", b'{"cells": [], "nbformat": 4, "metadata": {}}', "no cell of it is known"),
+    ("ada.ipynb", b'{"worksheets": 7, "nbformat": 3}', "cannot be converted"),
+])
+def test_a_bad_file_gets_a_line_and_never_stops_the_rest(hand_in, solved, name, content, reason):
+    report = hand_in({f"bad/{name}": content, "good.ipynb": solved("grace")})
+    bad = lines(report)[f"bad/{name}"]
+    assert bad.status == "held"
+    assert bad.learner == "ada"
+    assert reason in " ".join(bad.notes)
+    assert lines(report)["good.ipynb"].status == "collected"
+
+
+def test_a_notebook_with_malformed_cells_is_graded_without_them(hand_in, solved):
+    notebook = solved()
+    notebook["cells"] += [7, {"cell_type": "banana", "source": "x"}, {"cell_type": "code", "source": {"a": 1}}]
+    report = hand_in({"a.ipynb": notebook})
+    assert report.count("collected") == 1
+    assert sum("malformed" in note for note in report.lines[0].notes) == 3
+
+
+def test_a_file_over_the_limit(course, roster, inbox):
+    path = inbox / "ada.ipynb"
+    with path.open("wb") as stream:
+        stream.truncate(MAX_FILE + 1)
+    report = collect(course, [inbox], roster)
+    assert "too large" in report.lines[0].notes[0]
+
+
+def test_one_hundred_megabytes_of_output_are_collected(hand_in, solved, course):
+    notebook = solved()
+    notebook["cells"][5]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "x" * 100_000_000}]
+    report = hand_in({"ada.ipynb": notebook})
+    assert report.count("collected") == 1
+    assert course.submitted("ada", LAB).stat().st_size < 100_000
+
+
+@pytest.mark.parametrize("how", ["bom", "crlf", "utf-16", "strings"])
+def test_encodings_and_line_ends(hand_in, solved, placed, how):
+    notebook = solved()
+    for cell in notebook["cells"]:
+        cell["source"] = "".join(cell["source"])
+        if how == "crlf":
+            cell["source"] = cell["source"].replace("\n", "\r\n")
+    text = json.dumps(notebook, indent=1)
+    data = {"bom": b"\xef\xbb\xbf" + text.encode(), "crlf": text.replace("\n", "\r\n").encode(),
+            "utf-16": text.encode("utf-16"), "strings": text.encode()}[how]
+    report = hand_in({"a.ipynb": data})
+    assert report.count("collected") == 1
+    assert "\r" not in placed()["double"].source
+    assert not any("changed" in note for note in report.lines[0].notes)
+
+
+def test_an_old_notebook_format(hand_in, solved, placed):
+    notebook = solved()
+    cells = []
+    for cell in notebook["cells"]:
+        old = {"cell_type": cell["cell_type"], "metadata": cell["metadata"]}
+        if cell["cell_type"] == "code":
+            old |= {"input": cell["source"], "outputs": [], "language": "python", "collapsed": False}
+        else:
+            old["source"] = cell["source"]
+        cells.append(old)
+    report = hand_in({"a.ipynb": {"nbformat": 3, "nbformat_minor": 0, "metadata": {"name": ""},
+                                  "worksheets": [{"metadata": {}, "cells": cells}]}})
+    assert report.count("collected") == 1
+    assert "return x + x" in placed()["double"].source
+    assert "converted from notebook format 3" in report.lines[0].notes
+
+
+def test_the_latest_counts_and_the_others_are_kept(course, roster, hand_in, solved):
+    first, second = solved(double="def double(x):\n    return 1"), solved()
+    first["metadata"]["inferlab"]["submitted"] = "2027-01-10T10:00:00+00:00"
+    second["metadata"]["inferlab"]["submitted"] = "2027-01-11T10:00:00+00:00"
+    report = hand_in({"z.ipynb": first, "a.ipynb": second})
+    assert lines(report)["z.ipynb"].status == "older"
+    assert lines(report)["a.ipynb"].status == "collected"
+    assert "x + x" in course.submitted("ada", LAB).read_text("utf-8")
+    assert "2027-01-11 10:00:00" in (course.submitted("ada", LAB).parent / "timestamp.txt").read_text()
+    kept = list((course.root / "collected" / LAB / "ada").glob("*.ipynb"))
+    assert len(kept) == 2
+    # Handing in again: the same changes nothing, an older one does not replace a later one.
+    assert {line.status for line in hand_in({}).lines} == {"older", "unchanged"}
+    (course.root.parent / "inbox" / "a.ipynb").unlink()
+    assert [line.status for line in hand_in({}).lines] == ["older"]
+    assert "x + x" in course.submitted("ada", LAB).read_text("utf-8")
+
+
+def test_a_broken_later_file_leaves_the_good_one(hand_in, solved, course):
+    report = hand_in({"Ada Lovelace/1.ipynb": solved(), "Ada Lovelace/2.ipynb": b"{"})
+    assert lines(report)["Ada Lovelace/1.ipynb"].status == "collected"
+    assert lines(report)["Ada Lovelace/2.ipynb"].status == "held"
+    assert course.submitted("ada", LAB).exists()
+
+
+def test_nothing_in_submitted_is_lost(course, roster, hand_in, solved):
+    there = course.submitted("ada", LAB)
+    there.parent.mkdir(parents=True)
+    there.write_text("put here by hand", "utf-8")
+    hand_in({"a.ipynb": solved()})
+    kept = [p.read_text("utf-8") for p in (course.root / "collected" / LAB / "ada").glob("found-in-submitted-*")]
+    assert kept == ["put here by hand"]
+
+
+def test_held_files_are_kept_too(course, hand_in):
+    hand_in({"who.ipynb": b"hello"})
+    assert [p.read_bytes() for p in (course.root / "collected" / "held").iterdir()] == [b"hello"]
+
+
+def test_the_same_file_from_two_learners_is_said(hand_in, solved):
+    notebook = solved("")
+    report = hand_in({"Ada Lovelace/l.ipynb": notebook, "Grace Hopper/l.ipynb": notebook})
+    assert report.count("collected") == 2
+    assert "byte for byte the same file as grace" in " ".join(lines(report)["Ada Lovelace/l.ipynb"].notes)
+
+
+def test_the_wrong_lab_is_held(hand_in, solved, course, roster):
+    other = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"inferlab": {"lab": "lab01-other"}},
+             "cells": [{"cell_type": "code", "id": "a", "metadata": {}, "source": "LEARNER = 'ada'", "outputs": [],
+                        "execution_count": None}]}
+    report = hand_in({"a.ipynb": other, "b.ipynb": solved("grace")}, lab=LAB)
+    assert "lab01-other" in " ".join(lines(report)["a.ipynb"].notes)
+    assert lines(report)["b.ipynb"].status == "collected"
+
+
+def test_a_lab_is_known_by_its_cells_under_any_name(hand_in, solved):
+    notebook = solved()
+    del notebook["metadata"]["inferlab"]
+    report = hand_in({"homework final (3).ipynb.txt": notebook})
+    assert report.lines[0].lab == LAB
+    assert report.lines[0].status == "collected"
+
+
+def test_missing_learners_are_listed(hand_in, solved):
+    assert hand_in({"a.ipynb": solved()}).missing == {LAB: ["grace", "jose", "li", "olga"]}
+
+
+# -- zips ------------------------------------------------------------------------------------------------------------
+def zip_of(path, members):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, json.dumps(content) if isinstance(content, dict) else content)
+    return path
+
+
+def test_moodles_download(course, roster, inbox, solved):
+    path = zip_of(inbox / "CS101-Lab 90-4711.zip", {
+        "Ada Lovelace_1234_assignsubmission_file_/lab90.ipynb": solved(""),
+        "José Núñez_1235_assignsubmission_file_/Unbenannt.ipynb": solved(""),
+        "李 明_1236_assignsubmission_file_lab.ipynb": solved(""),
+        "Nobody Known_1237_assignsubmission_file_/lab.ipynb": solved(""),
+        "__MACOSX/._lab.ipynb": "x",
+    })
+    report = collect(course, [path], roster)
+    assert sorted(line.learner for line in report.lines if line.status == "collected") == ["ada", "jose", "li"]
+    held = [line for line in report.lines if line.status == "held"]
+    assert len(held) == 1
+    assert "Nobody Known" in held[0].notes[0]
+    assert report.count("ignored") == 1
+
+
+def test_canvass_download(course, roster, inbox, solved):
+    path = zip_of(inbox / "submissions.zip", {
+        "lovelaceada_LATE_55_9001_lab90-fixture-1.ipynb": solved(""),
+        "hoppergrace_56_9002_lab.ipynb": solved(""),
+    })
+    report = collect(course, [path], roster)
+    assert sorted(line.learner for line in report.lines if line.status == "collected") == ["ada", "grace"]
+
+
+def test_blackboards_download_gives_the_time(course, roster, inbox, solved):
+    path = zip_of(inbox / "b.zip", {"Lab 90_grace_attempt_2027-01-15-13-30-00_x.ipynb": solved("")})
+    report = collect(course, [path], roster)
+    assert report.lines[0].learner == "grace"
+    assert report.lines[0].received == "2027-01-15T13:30:00+00:00"
+
+
+def test_a_zip_that_a_learner_made_inside_the_platforms_zip(course, roster, inbox, solved, tmp_path):
+    inner = zip_of(tmp_path / "inner.zip", {"my work/lab.ipynb": solved("")}).read_bytes()
+    path = zip_of(inbox / "m.zip", {"Grace Hopper_1_assignsubmission_file_/work.zip": inner})
+    assert [line.learner for line in collect(course, [path], roster).lines if line.status == "collected"] == ["grace"]
+
+
+def test_path_traversal_writes_nothing_outside(course, roster, inbox, solved, tmp_path):
+    before = sorted(p for p in tmp_path.rglob("*") if course.root not in p.parents)
+    path = zip_of(inbox / "t.zip", {"../../../ada/evil.ipynb": solved("../../etc"), "/abs/ada.ipynb": solved("ada"),
+                                    "..\\..\\grace.ipynb": solved("grace")})
+    report = collect(course, [path], roster)
+    assert report.count("collected") == 2
+    after = sorted(p for p in tmp_path.rglob("*") if course.root not in p.parents)
+    assert set(after) - set(before) == {path}
+
+
+def test_zip_bombs_are_not_read(course, roster, inbox, solved):
+    path = zip_of(inbox / "bomb.zip", {"Ada Lovelace/lab.ipynb": b"0" * 60_000_000, "Grace Hopper/lab.ipynb": solved("")})
+    report = collect(course, [path], roster)
+    assert "a zip bomb" in " ".join(report.lines[0].notes)
+    assert report.lines[1].status == "collected"
+
+
+def test_a_damaged_zip_and_one_with_a_password(course, roster, inbox, solved):
+    good = zip_of(inbox / "a.zip", {"Ada Lovelace/lab.ipynb": solved("")})
+    data = bytearray(good.read_bytes())
+    data[60:90] = b"\0" * 30
+    good.write_bytes(bytes(data))
+    locked = zip_of(inbox / "b.zip", {"Grace Hopper/lab.ipynb": solved("")})
+    data = bytearray(locked.read_bytes())
+    at = data.find(b"PK\x01\x02")
+    data[6] |= 1
+    data[at + 8] |= 1
+    locked.write_bytes(bytes(data))
+    report = collect(course, [inbox], roster)
+    assert report.count("held") == 2
+    text = " ".join(note for line in report.lines for note in line.notes)
+    assert "damaged" in text
+    assert "password" in text
+
+
+def test_links_are_not_followed(course, roster, inbox, solved, tmp_path):
+    secret = tmp_path / "secret.ipynb"
+    secret.write_text(json.dumps(solved("ada")))
+    (inbox / "grace.ipynb").symlink_to(secret)
+    (inbox / "Ada Lovelace").symlink_to(tmp_path)
+    path = inbox / "z.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        info = zipfile.ZipInfo("li.ipynb")
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+        archive.writestr(info, str(secret))
+    os.mkfifo(inbox / "olga.ipynb")
+    report = collect(course, [inbox], roster)
+    assert report.count("held") == len(report.lines) == 4
+    assert sum("not followed" in " ".join(line.notes) for line in report.lines) == 3
+
+
+# -- names -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("written", "learner"), [
+    ("ada", "ada"), ("  ADA   lovelace ", "ada"), ("Lovelace, Ada", "ada"), ("Countess Lovelace", "ada"),
+    ("Jose\u0301 Nu\u0301n\u0303ez", "jose"), ("PEPE", "jose"), ("李 明", "li"), ("李\u3000明", "li"), ("Li Ming", "li"),
+    ("ОЛЬГА ИВАНОВА", "olga"), ("olga@example.org", "olga"), ("\uff41\uff44\uff41", "ada"),
+])
+def test_names_in_every_alphabet(hand_in, solved, written, learner):
+    report = hand_in({"x.ipynb": solved(written)})
+    assert report.lines[0].learner == learner
+
+
+def test_a_name_that_is_only_like_one_is_held_with_a_hint(hand_in, solved):
+    report = hand_in({"x.ipynb": solved("Ada Lovelacee")})
+    assert report.lines[0].status == "held"
+    assert "like ada" in report.lines[0].notes[0]
+
+
+def test_two_names_in_one_file_are_not_decided(hand_in, solved, course):
+    report = hand_in({"Grace Hopper_12_assignsubmission_file_/x.ipynb": solved("ada")})
+    assert report.lines[0].status == "held"
+    assert "named twice" in report.lines[0].notes[0]
+    assert not (course.root / "submitted").exists()
+    again = hand_in({}, assign={"x.ipynb": "grace"})
+    assert again.lines[0].status == "collected"
+    assert course.submitted("grace", LAB).exists()
+
+
+def test_no_name_at_all(hand_in, solved):
+    report = hand_in({"lab90-fixture.ipynb": solved("")})
+    assert report.lines[0].status == "held"
+    assert "LEARNER is empty" in report.lines[0].notes[0]
+
+
+def test_a_file_named_after_its_learner(hand_in, solved):
+    report = hand_in({"lab90-fixture-grace (2).ipynb": solved("")})
+    assert report.lines[0].learner == "grace"
+
+
+def test_learner_is_read_as_text_and_never_run(hand_in, solved, tmp_path, cell):
+    notebook = solved()
+    cell(notebook, "top_2")["source"] = f"LEARNER = open({str(tmp_path / 'made')!r}, 'w').name"
+    assert hand_in({"x.ipynb": notebook}).lines[0].status == "held"
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_platforms_list_of_times_counts(course, roster, hand_in, solved, tmp_path):
+    table = tmp_path / "times.csv"
+    table.write_text("id,time\nAda Lovelace,2027-01-16T09:00:00+01:00\n")
+    times = read_times(table, roster)
+    assert times == {"ada": datetime(2027, 1, 16, 8, tzinfo=UTC)}
+    report = hand_in({"x.ipynb": solved()}, times=times)
+    assert report.lines[0].received == "2027-01-16T08:00:00+00:00"
