@@ -76,7 +76,7 @@ class RemoteKernel:
         reply = self._ask(("run", source, self.limits.cell_seconds, allowed), self.limits.cell_seconds, {})
         if len(reply) != 3 or reply[0] != "ran" or reply[1] not in ("ok", "error") or not isinstance(reply[2], list):
             raise self._die("its kernel answered nonsense")
-        self.output_left -= allowed if len(str(reply[2])) > allowed else len(str(reply[2]))
+        self.output_left -= min(len(str(reply[2])), allowed)
         return reply[1], reply[2]
 
     def get(self, name: str) -> Any:

@@ -1,0 +1,67 @@
+"""Keeps what running a submission gave, by the job's hash, so that a killed batch goes on and nothing runs twice."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from .host import Host
+from .plan import job_key
+
+_hosts: dict[tuple[str, str], Host] = {}
+_lock = threading.Lock()
+
+
+class Results:
+    """Results on disk, one JSON file a job; a file appears complete or not at all.
+
+    Args:
+        folder: where they lie; made if missing. Reference values lie beside them.
+        mode: "sandbox" or "none"; results of the two are kept apart.
+    """
+
+    def __init__(self, folder: Path, mode: str = "sandbox"):
+        self.folder, self.mode = folder, mode
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def get(self, job: dict[str, Any]) -> dict[str, Any] | None:
+        """The kept result of a job, or None."""
+        path = self._path(job)
+        return json.loads(path.read_text("utf-8")) if path.exists() else None
+
+    def put(self, job: dict[str, Any], result: dict[str, Any]) -> None:
+        """Keep a result."""
+        handle, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(result, file)
+        os.replace(temporary, self._path(job))
+
+    def forget(self, job: dict[str, Any]) -> None:
+        """Drop a kept result, so that the job runs again."""
+        self._path(job).unlink(missing_ok=True)
+
+    def compute(self, job: dict[str, Any]) -> dict[str, Any]:
+        """The kept result, or a fresh one, which is then kept. Raises `host.GradingFailed` or `sandbox.NoSandbox`."""
+        result = self.get(job)
+        if result is None:
+            result = shared_host(self.mode, self.folder / "references").run(job)
+            self.put(job, result)
+        return result
+
+    def _path(self, job: dict[str, Any]) -> Path:
+        return self.folder / f"{job_key(job, self.mode)}.json"
+
+
+def shared_host(mode: str, references: Path) -> Host:
+    """This process's host, started once; it ends with the process."""
+    with _lock:
+        key = mode, str(references)
+        if key not in _hosts:
+            _hosts[key] = Host(mode, references)
+            atexit.register(_hosts[key].close)
+        return _hosts[key]
