@@ -122,9 +122,13 @@ class Check:
     # -- parts ---------------------------------------------------------------------------------------------------
     @contextlib.contextmanager
     def part(self, name: str, weight: float = 1.0) -> Iterator[Part]:
-        """A part of the check: passes if its block ends, fails with the message of whatever stops it."""
-        if not weight > 0:
-            raise ValueError(f"the weight of a part must be positive, not {weight!r}")
+        """A part of the check: passes if its block ends, fails with the message of whatever stops it.
+
+        A part of weight 0 looks at the form only (is there a sentence at all?): it shows at home, and earns nothing
+        where other parts are there to earn.
+        """
+        if not weight >= 0:
+            raise ValueError(f"the weight of a part must not be negative, but is {weight!r}")
         part = Part(name, float(weight))
         self.parts.append(part)
         try:
@@ -204,7 +208,18 @@ class Check:
 
         "award" earns `outcome.points` (a fraction, 0 to 1) of the weight; "review" earns nothing for now and flags
         the submission, so that it turns up in the instructor's list of what needs manual grading.
+
+        `outcome` may also be a function without arguments that makes one: it is then called inside a part, so that
+        an explanation that is not there (`check.explanation` raises `Missing`) is 0 for this part and no error.
         """
+        if callable(outcome):
+            make, made = outcome, []
+            with self.part(name or "the explanation", weight) as part:
+                made.append(make())
+            if part.state != "passed":
+                return
+            self.parts.remove(part)
+            outcome = made[0]
         verdict = outcome.verdict
         part = Part(name or "the explanation", float(weight), message=str(outcome.reason or ""))
         part.evidence = [str(e) for e in _as_list(outcome.evidence)]
@@ -228,8 +243,10 @@ class Check:
         """The points: `points` times the weight earned over the weight of all parts that are here."""
         if not self.parts:
             raise ValueError(f"the check {self.name!r} has no part")
-        total = sum(p.weight for p in self.parts)
-        earned = sum(p.weight * p.fraction for p in self.parts)
+        form_only = not any(p.weight for p in self.parts)
+        weights = [1.0 if form_only else p.weight for p in self.parts]
+        total = sum(weights)
+        earned = sum(weight * p.fraction for weight, p in zip(weights, self.parts, strict=True))
         value = min(max(round(self.points * earned / total, 6), 0.0), self.points)
         score = Score(value, self)
         _results[self.name] = score
