@@ -1,0 +1,246 @@
+"""Finds what can be recorded in a pipeline, a model or any object: from its own parts and methods, by duck typing.
+
+Nothing here knows a pipeline by name. A pipeline is an object that is called and holds modules; its components are
+the modules it holds; every other object with methods that it holds is a worker (a scheduler, a tokenizer, an image
+processor); its own methods are steps.
+"""
+
+import inspect
+import types
+from collections.abc import Mapping
+
+from torch.nn import Module, ModuleDict, ModuleList, Sequential
+
+# Packages whose objects are data or plumbing: no methods of theirs are steps of a pipeline.
+_PLUMBING = frozenset(
+    [
+        "builtins",
+        "torch",
+        "numpy",
+        "collections",
+        "types",
+        "functools",
+        "PIL",
+        "logging",
+        "tqdm",
+        "enum",
+        "pathlib",
+        "threading",
+        "abc",
+        "re",
+        "typing",
+        "inspect",
+        "weakref",
+        "random",
+        "datetime",
+        "accelerate",
+        "tokenizers",
+        "huggingface_hub",
+        "os",
+        "io",
+        "warnings",
+        "contextlib",
+        "copy",
+        "pandas",
+    ]
+)
+# Modules whose classes give every model or pipeline the same housekeeping.
+_HOUSEKEEPING = (
+    "torch.",
+    "transformers.modeling_utils",
+    "transformers.generation",
+    "transformers.utils",
+    "transformers.integrations",
+    "diffusers.models.modeling_utils",
+    "diffusers.models.attention",
+    "diffusers.models.cache_utils",
+    "diffusers.loaders",
+    "diffusers.configuration_utils",
+    "diffusers.utils",
+    "huggingface_hub",
+    "peft",
+    "accelerate",
+)
+_NEVER = frozenset(
+    [
+        "from_pretrained",
+        "save_pretrained",
+        "from_config",
+        "save_config",
+        "load_config",
+        "push_to_hub",
+        "to_dict",
+        "to_json_string",
+        "to_json_file",
+        "register_to_config",
+        "progress_bar",
+        "set_progress_bar_config",
+        "check_inputs",
+        "register_modules",
+    ]
+)
+_GENERATOR_FLAGS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def is_pipeline(value) -> bool:
+    """Whether an object is called and holds modules, without being one."""
+    if isinstance(value, (Module, type, types.ModuleType)) or not callable(value):
+        return False
+    return any(isinstance(part, Module) for part in getattr(value, "__dict__", {}).values())
+
+
+def is_worker(value) -> bool:
+    """Whether an object that a pipeline holds may do a step of its work."""
+    cls = type(value)
+    if isinstance(
+        value, (Module, type, str, bytes, int, float, Mapping, types.ModuleType, types.FunctionType)
+    ):
+        return False
+    if cls.__module__.partition(".")[0] in _PLUMBING or cls.__name__.endswith("Config"):
+        return False
+    return not isinstance(value, BaseException) and hasattr(value, "__dict__")
+
+
+def is_scheduler(value) -> bool:
+    return hasattr(value, "set_timesteps") and hasattr(value, "step") and not isinstance(value, Module)
+
+
+def parts(pipe) -> dict:
+    """name -> object for everything that a pipeline holds and that can be recorded, modules first.
+
+    Lists, tuples and dicts are looked into (`controlnet[0]`); an object with two names keeps its first.
+    """
+    found: dict = {}
+    seen: set = set()
+
+    def offer(name, value):
+        if id(value) not in seen and (isinstance(value, Module) or is_pipeline(value) or is_worker(value)):
+            seen.add(id(value))
+            found[name] = value
+
+    held = dict(getattr(pipe, "__dict__", {}))
+    for name, value in _registered(pipe, held).items():
+        held.setdefault(name, value)
+    for name, value in held.items():
+        if isinstance(value, (list, tuple)):
+            for index, part in enumerate(value[:32]):
+                offer(f"{name}[{index}]", part)
+        elif isinstance(value, Mapping) and len(value) <= 64:
+            for key, part in value.items():
+                offer(f"{name}[{key}]", part)
+        else:
+            offer(name, value)
+            for key, part in getattr(value, "sub_blocks", {}).items() if is_worker(value) else ():
+                _blocks(f"{key}", part, offer)
+    return dict(sorted(found.items(), key=lambda item: not isinstance(item[1], Module)))
+
+
+def _blocks(name, block, offer):
+    """A modular pipeline's blocks, and the blocks inside them."""
+    offer(name, block)
+    for key, part in getattr(block, "sub_blocks", {}).items():
+        _blocks(f"{name}.{key}", part, offer)
+
+
+def _registered(pipe, held) -> dict:
+    """Components that a pipeline registers without storing them under their own name."""
+    names = getattr(pipe, "_internal_dict", None) or {}
+    extra = {}
+    for name in names:
+        if isinstance(name, str) and not name.startswith("_") and name not in held:
+            value = inspect.getattr_static(type(pipe), name, None)
+            if value is not None and not isinstance(value, property):
+                continue
+            try:
+                extra[name] = getattr(pipe, name)
+            except AttributeError:
+                continue  # an optional component that is not loaded
+    return extra
+
+
+def own_methods(cls, private: bool, skip_housekeeping: bool):
+    """(name, function, is static) of the methods that a class and its bases define, most derived first.
+
+    Dunders other than `__call__`, properties, class methods, generators and coroutines are left out.
+    """
+    seen = set()
+    for klass in cls.__mro__:
+        if klass.__module__.partition(".")[0] in _PLUMBING and klass.__module__ != cls.__module__:
+            continue
+        if skip_housekeeping and f"{klass.__module__}.".startswith(_HOUSEKEEPING):
+            continue
+        for name, attribute in vars(klass).items():
+            if name in seen:
+                continue
+            seen.add(name)
+            static = isinstance(attribute, staticmethod)
+            function = attribute.__func__ if static else attribute
+            if not isinstance(function, types.FunctionType) or name in _NEVER:
+                continue
+            if name != "__call__" and (name.startswith("__") or (name.startswith("_") and not private)):
+                continue
+            inner = inspect.unwrap(function)
+            if isinstance(inner, types.FunctionType) and inner.__code__.co_flags & _GENERATOR_FLAGS:
+                continue
+            yield name, function, static
+
+
+def parameters_of(function, bound: bool = True) -> tuple:
+    """(name, kind) of a function's parameters without `self`; kinds: positional, both, keyword, rest."""
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return ()  # a builtin without a signature
+    kinds = {
+        inspect.Parameter.POSITIONAL_ONLY: "positional",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD: "both",
+        inspect.Parameter.KEYWORD_ONLY: "keyword",
+        inspect.Parameter.VAR_POSITIONAL: "rest",
+        inspect.Parameter.VAR_KEYWORD: "others",
+    }
+    listed = tuple((p.name, kinds[p.kind]) for p in found)
+    return listed[1:] if bound and listed and listed[0][1] != "rest" else listed
+
+
+def named_modules(root: Module, prefix: str = ""):
+    """(name, module, is another name of a module seen before) of a module tree; `root` has the name `prefix`."""
+    seen: set = set()
+
+    def walk(module, name):
+        known = id(module) in seen
+        seen.add(id(module))
+        yield name, module, known
+        if not known:
+            for child, part in module._modules.items():
+                if part is not None:
+                    yield from walk(part, f"{name}.{child}" if name else child)
+
+    yield from walk(root, prefix)
+
+
+def sections(root: Module, prefix: str = ""):
+    """The parts of a bare model that the default depth records: its children, and the items of its lists."""
+    for name, module in root._modules.items():
+        if module is None:
+            continue
+        path = f"{prefix}.{name}" if prefix else name
+        if isinstance(module, (ModuleList, ModuleDict)):
+            yield from sections(module, path)
+        else:
+            yield path, module
+
+
+def doors(root: Module, prefix: str):
+    """Children of a component that a pipeline may call directly (`vae.decoder`), plain torch layers aside."""
+    for name, module in root._modules.items():
+        if module is not None and not type(module).__module__.startswith("torch."):
+            yield f"{prefix}.{name}", module
+
+
+def is_compiled(module: Module) -> bool:
+    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+
+
+def never_called(module: Module) -> bool:
+    """Containers that have no forward of their own."""
+    return isinstance(module, (ModuleList, ModuleDict)) and not isinstance(module, Sequential)

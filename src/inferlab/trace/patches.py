@@ -1,0 +1,209 @@
+"""Replaces attributes of classes, instances and functions while traces need them, and puts them back afterwards.
+
+Wrapping on the class leaves nothing in an instance: a deep copy, a pickle or a DataParallel replica made during a
+trace holds no trace of it, and every instance is still told apart, because the wrapper looks `self` up in a table.
+Patches are shared by all open traces and removed with the last of them, in any order.
+"""
+
+import copy
+import functools
+import threading
+import types
+
+import torch
+from torch.nn import Module
+
+LOCK = threading.RLock()
+_MISSING = object()
+_patches: dict = {}  # (id(holder), name) -> Patch
+
+
+def _identity(value):
+    return value
+
+
+class InstanceWrap:
+    """Stands in for a callable that was stored on one instance (e.g. `pipe.vae.decode = torch.compile(...)`).
+
+    Copies and pickles of the instance made during a trace get the original callable, not this.
+    """
+
+    def __init__(self, original, call):
+        functools.update_wrapper(self, original, updated=())
+        self.__wrapped__ = original
+        self._call = call
+
+    def __call__(self, *args, **kwargs):
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name):
+        return getattr(self.__dict__["__wrapped__"], name)
+
+    def __deepcopy__(self, memo):
+        return copy.deepcopy(self.__wrapped__, memo)
+
+    def __copy__(self):
+        return self.__wrapped__
+
+    def __reduce__(self):
+        return _identity, (self.__wrapped__,)
+
+
+class Patch:
+    """One replaced attribute. `entries` maps id(instance) to the recording points of the open traces."""
+
+    def __init__(self, holder, name: str, flavour: str):
+        self.holder, self.name, self.flavour = holder, name, flavour
+        self.entries: dict = {}
+        self.adopters: list = []  # called with an instance that nobody registered; may return points
+        self.everywhere: tuple = ()  # points for calls whose instance nobody registered: functions, caches, hooks
+        self.users = 0
+        self.install()
+
+    # -- how each flavour is put in place and taken away -------------------------------------------------------
+
+    def install(self):
+        getattr(self, f"_install_{self.flavour}")()
+
+    def remove(self):
+        if self.flavour == "code":
+            self.holder.__code__ = self.code
+            if self.previous is _MISSING:
+                vars(self.holder).pop("__wrapped__", None)
+            else:
+                self.holder.__wrapped__ = self.previous
+            return
+        current = vars(self.holder).get(self.name, _MISSING)
+        if current is not self.installed:
+            return  # somebody replaced the attribute during the trace: theirs stays
+        if self.previous is _MISSING:
+            delattr(self.holder, self.name)
+        else:
+            setattr(self.holder, self.name, self.previous)
+
+    def _place(self, wrapper):
+        self.previous = vars(self.holder).get(self.name, _MISSING)
+        self.installed = wrapper
+        setattr(self.holder, self.name, wrapper)
+
+    def _install_method(self):
+        original = getattr(self.holder, self.name)
+        entries, adopt, is_compiling = self.entries, self.adopt, torch.compiler.is_compiling
+
+        @functools.wraps(original)
+        def traced(self, *args, **kwargs):
+            if is_compiling():
+                return original(self, *args, **kwargs)
+            points = entries.get(id(self)) or adopt(self)
+            if points is None:
+                return original(self, *args, **kwargs)
+            return points[0].run(points, 0, original, (self, *args), kwargs)
+
+        self._place(traced)
+
+    def _install_module(self):
+        """`__call__` of a module class: `Module.__call__` is looked up at each call, as torch.fx replaces it too."""
+        entries, adopt, is_compiling = self.entries, self.adopt, torch.compiler.is_compiling
+        own = None if self.holder.__call__ is Module.__call__ else self.holder.__call__
+
+        @functools.wraps(own or Module.__call__)
+        def traced(self, *args, **kwargs):
+            original = own or Module.__call__
+            if is_compiling():
+                return original(self, *args, **kwargs)
+            points = entries.get(id(self)) or adopt(self)
+            if points is None:
+                return original(self, *args, **kwargs)
+            return points[0].run(points, 0, original, (self, *args), kwargs)
+
+        self._place(traced)
+
+    def _install_static(self):
+        original = getattr(self.holder, self.name)
+        patch, is_compiling = self, torch.compiler.is_compiling
+
+        @functools.wraps(original)
+        def traced(*args, **kwargs):
+            points = patch.everywhere
+            if is_compiling() or not points:
+                return original(*args, **kwargs)
+            return points[0].run(points, 0, original, args, kwargs)
+
+        self._place(staticmethod(traced))
+
+    def _install_attribute(self):
+        """A callable stored on one instance or in a Python module's namespace."""
+        original = vars(self.holder)[self.name]
+        patch, is_compiling = self, torch.compiler.is_compiling
+
+        def call(*args, **kwargs):
+            points = patch.everywhere
+            if is_compiling() or not points:
+                return original(*args, **kwargs)
+            return points[0].run(points, 0, original, args, kwargs)
+
+        if isinstance(self.holder, types.ModuleType):
+            self._place(functools.wraps(original)(call))
+        else:
+            self._place(InstanceWrap(original, call))
+
+    def _install_code(self):
+        """A plain function, wherever it is referenced from: its code object is replaced, its identity stays."""
+        function, patch = self.holder, self
+        self.code = function.__code__
+        original = types.FunctionType(
+            self.code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        original.__kwdefaults__ = function.__kwdefaults__
+        original.__qualname__, original.__doc__ = function.__qualname__, function.__doc__
+        original.__annotations__ = function.__annotations__
+        is_compiling = torch.compiler.is_compiling
+
+        def call(*args, **kwargs):
+            points = patch.everywhere
+            if is_compiling() or not points:
+                return original(*args, **kwargs)
+            return points[0].run(points, 0, original, args, kwargs)
+
+        stub = _stub.__code__
+        constants = tuple(call if constant == _PLACE else constant for constant in stub.co_consts)
+        self.previous = vars(function).get("__wrapped__", _MISSING)
+        function.__wrapped__ = original
+        function.__code__ = stub.replace(
+            co_consts=constants, co_freevars=self.code.co_freevars, co_name=self.code.co_name
+        )
+
+    # -- which points a call belongs to ------------------------------------------------------------------------
+
+    def adopt(self, instance):
+        for adopter in self.adopters:
+            adopter(instance)
+        return self.entries.get(id(instance)) or self.everywhere or None
+
+
+_PLACE = "the traced function goes here"
+
+
+def _stub(*args, **kwargs):
+    call = "the traced function goes here"  # replaced in the code object by the function to call
+    return call(*args, **kwargs)
+
+
+def acquire(holder, name: str, flavour: str) -> Patch:
+    """The patch of `holder.name`, installed if it is not there yet. Flavours: method, module, static, attribute, code."""
+    with LOCK:
+        patch = _patches.get((id(holder), name))
+        if patch is None:
+            patch = _patches[(id(holder), name)] = Patch(holder, name, flavour)
+        patch.users += 1
+        return patch
+
+
+def release(patch: Patch) -> None:
+    """Gives up one use of a patch; the last one puts the original attribute back."""
+    with LOCK:
+        patch.users -= 1
+        if patch.users == 0:
+            patch.remove()
+            patch.entries.clear()
+            _patches.pop((id(patch.holder), patch.name), None)
