@@ -55,6 +55,21 @@ _FRAME = re.compile(
     re.IGNORECASE)
 
 
+_RETRACTION = re.compile(
+    r"\b(?:none|nothing) of (?:this|that|the above|it|these|what (?:i|is|stands)|the following|my)\b"
+    r"|\b(?:all|everything|each|every (?:word|sentence|line)|most)(?: of)? (?:this|that|the above|it|these|above|below|the following|i (?:said|wrote)|here)(?: \w+)? (?:is|are|was|were)"
+    r" (?:\w+ )?(?:false|wrong|untrue|incorrect|not true|a lie|lies|nonsense|made up|the wrong way)"
+    r"|\bthe (?:exact |very )?(?:opposite|reverse|contrary|negation)\b[^.\n]{0,40}\b(?:is|are|holds?|would be) (?:\w+ )?(?:true|the case|right|correct|so)"
+    r"|\bthe following (?:\w+ ){0,3}(?:is|are) (?:\w+ )?(?:false|wrong|untrue|incorrect|not true|mistaken|a lie|not the case|not correct|not right)"
+    r"|\b(?:just|only) (?:kidding|joking)\b|^\W*not\W*$|\bdo(?:n't| not) believe (?:any of )?(?:this|that|the above|a word)\b", re.IGNORECASE | re.MULTILINE)
+
+
+def retraction(text: str) -> str:
+    """The words that take a whole answer back ("none of this is true"), "" if there are none."""
+    m = _RETRACTION.search(text)
+    return m.group(0).strip() if m else ""
+
+
 def framed(text: str) -> str:
     """The words that put a whole statement at a distance ("it is not true that", "people think"), "" if none."""
     m = _FRAME.search(text)

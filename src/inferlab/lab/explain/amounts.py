@@ -1,0 +1,135 @@
+"""Checks the numbers of an answer against the facts of the trace: quoted right, wrong, or not at all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .directions import negated, negators
+from .facts import _values, _within, measured
+from .relations import _frame
+from .rubric import Amounts, Rubric
+from .vocabulary import Mention, Vocabulary
+from .words import Sentence
+
+_SUPPOSED = frozenset("if would could instead than say imagine suppose unlike typical usual normally versus vs e.g rather were hypothetical "
+                      "doubling halving whereas real sd sdxl".split(" "))
+
+
+@dataclass
+class Found:
+    """What an answer quotes: whole shapes, bound counts and parts that are right; contradictions; denied truths."""
+
+    whole: list[str] = field(default_factory=list)
+    counts: dict[str, str] = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+    denied: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)
+
+
+def resolve(value: object, facts: Mapping[str, object]) -> list[object]:
+    """A rubric's value: the name of a fact, a value, or a list of either. Raises KeyError for an unknown name."""
+    if isinstance(value, str):
+        if value not in facts:
+            raise KeyError(f"the rubric asks for the fact {value!r}; the trace has {sorted(facts)}")
+        return [] if measured(value) else _values(facts[value])
+    if isinstance(value, (list, set, frozenset)):
+        return [v for item in value for v in resolve(item, facts)]
+    return [value]
+
+
+def read_amounts(parts: list[Sentence], wanted: Amounts, rubric: Rubric, facts: Mapping[str, object], vocabulary: Vocabulary) -> Found:
+    """Look at every shape and count of the answer."""
+    shapes = [tuple(v) for item in wanted.shapes for v in resolve(item, facts)]
+    every = [v for name, f in facts.items() if not measured(name) for v in _values(f) if isinstance(v, tuple) and all(isinstance(d, int) for d in v)]
+    known = shapes + every
+    counts = {term: resolve(value, facts) for term, value in wanted.counts.items()}
+    of = {term: [tuple(v) for v in resolve(value, facts)] for term, value in wanted.of.items()}
+    found = Found()
+    for sentence in parts:
+        _read(sentence, found, shapes, known, counts, of, vocabulary)
+    return found
+
+
+def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
+    tokens = sentence.tokens
+    marks = negators(tokens)
+    mentions = vocabulary.mentions(sentence)
+    frame_from, frame_to = _frame(sentence)
+    for i, t in enumerate(tokens):
+        if t.kind != "amount":
+            continue
+        inside = frame_from <= t.start - tokens[0].start < frame_to
+        away = negated(tokens, i, marks) or inside or any(w.word == "not" for w in tokens[max(0, i - 2):i])
+        supposed = any(w.word in _SUPPOSED for w in tokens[max(0, i - 6):i])
+        if t.amount.kind == "shape":
+            _shape(t.amount.value, t.word, i, away, supposed, found, shapes, known, of, mentions, tokens)
+        elif t.amount.kind in ("count", "bytes"):
+            term = _beside(tokens, i, mentions, counts)
+            if term is None:
+                continue
+            right = any(t.amount.is_like(v) for v in counts[term])
+            if away or supposed:
+                if right and away:
+                    found.denied.append(f"{t.word} {term}")
+            elif right:
+                found.counts[term] = t.word
+            else:
+                found.wrong.append(f"{t.word} {term}")
+
+
+def _shape(value, word, i, away, supposed, found, shapes, known, of, mentions, tokens) -> None:
+    whole = value in shapes
+    part = not whole and (value in known or len(value) >= 2 and any(_within(value, s) for s in known))
+    if away:
+        if whole:
+            found.denied.append(word)
+        return
+    if whole:
+        near = _owner(i, mentions, of, tokens)
+        if near is not None and value not in of[near]:
+            found.doubtful.append(f"{word} beside {near}")
+        else:
+            found.whole.append(word)
+    elif part:
+        found.parts.append(word)
+    elif not supposed:
+        found.wrong.append(word)
+
+
+def _owner(i: int, mentions: list[Mention], of: Mapping, tokens) -> str | None:
+    """The term whose shape this is said to be: the nearest one in the same clause, before or else after."""
+    def clear(a: int, b: int) -> bool:
+        return not any(t.word in (";", "but", "while", "whereas", ",", "and", "then") for t in tokens[a:b])
+
+    named = [m for m in mentions if m.term in of]
+    before = [m for m in named if m.end <= i and clear(m.end, i)]
+    after = [m for m in named if m.at > i and clear(i + 1, m.at)]
+    if before and after:
+        return before[-1].term if i - before[-1].end <= after[0].at - i else after[0].term
+    return before[-1].term if before else after[0].term if after else None
+
+
+_LINK = frozenset("is are was were be of = : equals has have to the with at in a my from only still always stays stay remains remain size length count axis "
+                  "dimension dim number becomes become goes grew grows go went ran runs ends end reaches reached reach up until -> \u2192 ( ) as by value about over".split(" "))
+
+
+def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | None:
+    """The term that a number counts: right behind it (`4 channels`, `20 denoising steps`) or before it (`batch of 2`)."""
+    after = [m for m in mentions if m.at > i]
+    if after and after[0].at - i <= 3 and after[0].term in counts and all(
+            t.kind == "word" and t.word not in _LINK | {"and", "for", "into", "on", "while", "but", "when"} for t in tokens[i + 1:after[0].at] if t.word not in ("-",)):
+        return after[0].term
+    before = [m for m in mentions if m.end <= i]
+    if before and before[-1].term in counts and i - before[-1].end <= 6 and all(
+            t.word in _LINK or t.kind == "amount" or t.word in ("and",) for t in tokens[before[-1].end:i]):
+        if after and after[0].at == i + 1:
+            return None
+        return before[-1].term
+    return None
+
+
+def named(parts: list[Sentence], vocabulary: Vocabulary) -> frozenset[str]:
+    """The terms that an answer names."""
+    return frozenset(m.term for s in parts for m in vocabulary.mentions(s))
+
+

@@ -1,0 +1,78 @@
+"""Claims of a rubric (`scheduler changes latents`) and whether a sentence's relations make them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from .lexicon_verbs import VERB_INDEX, VERBS
+from .relations import Relation
+from .words import phrase
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """`subject` and `object` are terms, "*" (anything) or "" (no object asked)."""
+
+    subject: str
+    classes: frozenset[str]
+    object: str
+    text: str
+
+
+def read_claim(text: str, terms: Mapping[str, str]) -> Claim:
+    """`subject verb object` or `subject verb`; raises ValueError with what is unknown."""
+    parts = text.split()
+    if len(parts) not in (2, 3):
+        raise ValueError(f"claim {text.strip()!r}: write `subject verb` or `subject verb object`")
+    subject, verb = parts[0], parts[1]
+    target = parts[2] if len(parts) == 3 else ""
+    for name in (subject, target):
+        if name not in ("*", "") and name not in terms:
+            raise ValueError(f"claim {text.strip()!r}: {name!r} is not among the terms {sorted(terms)}")
+    classes: set[str] = set()
+    for one in verb.split("/"):
+        if one in VERBS:
+            classes.add(one)
+        else:
+            found = VERB_INDEX.get(phrase(one))
+            if not found:
+                raise ValueError(f"claim {text.strip()!r}: {one!r} is no verb class ({', '.join(VERBS)})")
+            classes |= found
+    return Claim(subject, frozenset(classes), target, text.strip())
+
+
+@lru_cache(maxsize=512)
+def _claim(text: str, terms: tuple[str, ...]) -> Claim:
+    return read_claim(text, dict.fromkeys(terms, ""))
+
+
+def claims(entry: str, terms: Mapping[str, str]) -> list[Claim]:
+    """The claims of one entry: `a + b` wants both."""
+    names = tuple(terms)
+    return [_claim(part.strip(), names) for part in entry.split("+")]
+
+
+def says(claim: Claim, r: Relation, context: frozenset[str], lenient: bool) -> bool:
+    """Whether relation `r` is the claim. `context` are the terms that "it" may stand for; `lenient` lets pronouns
+    stand for them (for awards, never for denials)."""
+    if not claim.classes & r.classes:
+        return False
+    agents, objects = set(r.agents), set(r.objects)
+    if lenient and "it" in agents:
+        agents |= context
+    if lenient and "it" in objects:
+        objects |= context
+    if claim.subject == "*":
+        subject = True
+    else:
+        subject = claim.subject in agents
+    if not claim.object:
+        return subject and claim.subject != "*" or (claim.subject in objects and not agents)
+    if claim.object == "*":
+        return subject and bool(objects)
+    return subject and claim.object in objects
+
+
+def actors_of(entries: list[str], terms: Mapping[str, str]) -> frozenset[str]:
+    """The terms that some claim has as a subject."""
+    return frozenset(c.subject for entry in entries for c in claims(entry, terms) if c.subject != "*")

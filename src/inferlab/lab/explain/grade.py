@@ -1,0 +1,169 @@
+"""Grades the prose slots of an explanation against a rubric and the facts of the re-run's trace."""
+
+from collections.abc import Mapping
+
+from . import gates
+from .amounts import Found, read_amounts
+from .cell import Explanation, canonical
+from .claims import actors_of, claims, says
+from .facts import facts_of
+from .outcome import Outcome, award, deny, review
+from .relations import Relation, relations
+from .rubric import Rubric, Slot
+from .trends import is_framed, read_trend
+from .vocabulary import Vocabulary, vocabulary
+from .words import Sentence, clean, sentences
+
+READ_AT_MOST = 3_000
+"""Characters of a field that are analysed; a longer field is never awarded."""
+
+
+def grade(explanation: Explanation, rubric: Rubric, facts: object = None) -> dict[str, Outcome]:
+    """One Outcome for each slot of the rubric.
+
+    `facts` is a mapping name -> value (or a trace with `facts()`): shapes as tuples, dtypes as names, counts and
+    bytes as numbers. Names that speak of a time or a peak never deny. Raises KeyError when the rubric asks for a
+    fact that is not there; never raises on what a learner wrote.
+    """
+    known = facts_of(facts)
+    texts = explanation.fields((*rubric.labels, *_typed_labels(explanation)))
+    whole = _whole(explanation)
+    out = {}
+    for name, slot in rubric.slots.items():
+        text = texts.get(canonical(slot.reads or name), "")
+        out[name] = whole if whole and text.strip() else grade_slot(text, slot, rubric, known)
+    return out
+
+
+def _typed_labels(explanation: Explanation) -> tuple[str, ...]:
+    """Labels that are a field of their own whatever the rubric says: those of short typed lines."""
+    return tuple(label for label, text in explanation.parts if label and " " not in label and len(text.split()) <= 6)
+
+
+def _whole(explanation: Explanation) -> Outcome | None:
+    """What is said about the answer as a whole: an instruction to the grader, or words before the first label
+    (or in a field of its own) that take it all back."""
+    body = clean(explanation.body[:20_000])
+    told = gates.instruction(body)
+    if told:
+        return deny("This talks to the grader instead of explaining.", (told,))
+    head = explanation.parts[0][1] if explanation.parts and not explanation.parts[0][0] else ""
+    retracted = gates.retraction(body)
+    if retracted or (head and is_framed(sentences(clean(head[:2_000])))):
+        return deny("This says that the answer is not so.", (retracted or head[:80],))
+    return None
+
+
+def grade_slot(text: str, slot: Slot, rubric: Rubric, facts: Mapping[str, object]) -> Outcome:
+    """Grade the text of one field."""
+    raw = text[:READ_AT_MOST]
+    cleaned = clean(raw)
+    parts = sentences(cleaned)
+    gate = gates.check(raw, cleaned, parts, rubric.source)
+    words = vocabulary(rubric)
+    if gate.verdict == "deny":
+        return deny(gate.reason, gate.evidence)
+    mended = [words.mend(s) for s in parts[:gates.MAX_SENTENCES + 4]]
+    outcome = _content(mended, slot, rubric, facts, words)
+    if gate.verdict and outcome.verdict != "deny":
+        return review(gate.reason, gate.evidence)
+    return outcome
+
+
+def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[str, object], words: Vocabulary) -> Outcome:
+    results = []
+    found = [r for s in parts for r in relations(s, words.mentions(s), actors_of([*slot.award, *slot.deny], rubric.terms))]
+    if slot.award or slot.deny:
+        results.append(_claims(found, slot, rubric, parts, words))
+    if slot.amounts:
+        results.append(_amounts(read_amounts(parts, slot.amounts, rubric, facts, words), slot))
+    if slot.trend:
+        results.append(_trend(parts, slot, rubric, words))
+    if slot.topic:
+        said = {m.term for s in parts for m in words.mentions(s)}
+        if not said & set(slot.topic):
+            results.append(review("This does not name what the question asks about; a person will read it."))
+    denied = [r for r in results if r.verdict == "deny"]
+    if denied:
+        return denied[0]
+    doubtful = [r for r in results if r.verdict == "review"]
+    if doubtful:
+        return doubtful[0]
+    evidence = tuple(e for r in results for e in r.evidence)
+    frame = is_framed(parts)
+    if frame and not any(s for s in parts if not gates.framed(s.text)) and not slot.deny:
+        return review("This speaks of what others say; a person will read it.", (frame,))
+    return award("This says what your trace shows.", evidence)
+
+
+def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sentence], words: Vocabulary) -> Outcome:
+    context = frozenset(m.term for s in parts for m in words.mentions(s))
+    for entry, message in slot.deny.items():
+        for r in found:
+            if any(says(c, r, context, lenient=False) for c in claims(entry, rubric.terms)):
+                if not (r.negated or r.framed) and (r.sure or any(c.subject in ("*", "") for c in claims(entry, rubric.terms))):
+                    return (review("This may say two things; a person will read it.", (r.text,)) if r.hedged
+                            else deny(message or "This names the wrong thing.", (r.text,)))
+    if not slot.award:
+        return award("")
+    asserted, taken_back, hedged = [], [], []
+    for entry in slot.award:
+        wanted = claims(entry, rubric.terms)
+        hits = [[r for r in found if says(c, r, context, lenient=True) and not r.bad_objects & {c.object}] for c in wanted]
+        if all(any(not (r.negated or r.framed or r.hedged) for r in hit) for hit in hits):
+            asserted.append(next(r for r in hits[0] if not (r.negated or r.framed or r.hedged)))
+        taken_back += [r for c, hit in zip(wanted, hits, strict=True) for r in hit
+                       if (r.negated != r.framed) and says(c, r, context, lenient=False)]
+        hedged += [r for hit in hits for r in hit if r.hedged]
+    if taken_back:
+        return deny("This denies what your trace shows, or says both.", (taken_back[0].text,))
+    if asserted:
+        return award("", (f"{sorted(asserted[0].agents)} {asserted[0].verb} {sorted(asserted[0].objects)}", asserted[0].text))
+    if hedged:
+        return review("This leaves open which of two things holds; a person will read it.", (hedged[0].text,))
+    return review("What does what could not be read here for certain; a person will read it.")
+
+
+def _amounts(found: Found, slot: Slot) -> Outcome:
+    wanted = slot.amounts
+    quoted = tuple([*found.whole, *(f"{v} {k}" for k, v in found.counts.items()), *found.parts])
+    if found.wrong:
+        return deny(f"Your trace does not show {found.wrong[0]}.", tuple(found.wrong))
+    enough = bool(found.whole) or any(k in found.counts for k in wanted.key) or len(found.counts) + len(found.parts) >= 2
+    if found.denied and not enough:
+        return deny(f"Your trace shows {found.denied[0]}.", tuple(found.denied))
+    if enough or wanted.optional:
+        return award("", quoted)
+    if found.doubtful:
+        return review(f"It is not clear whose shape is meant: {found.doubtful[0]}.", tuple(found.doubtful))
+    return review("The number from the trace that settles this is not there; a person will read it.", quoted)
+
+
+def _trend(parts: list[Sentence], slot: Slot, rubric: Rubric, words: Vocabulary) -> Outcome:
+    trend = slot.trend
+    reading = read_trend(parts, trend, rubric, words)
+    if reading.wrong:
+        return deny("This turns a direction round, or says both ways.", tuple(reading.wrong))
+    if reading.denied:
+        return deny("This denies an effect that the run shows.", tuple(reading.denied))
+    gains = [w for q in trend.gain for w in reading.right.get(q, [])]
+    costs = [w for q in trend.cost for w in reading.right.get(q, [])]
+    if gains and costs and (reading.lever or trend.switch):
+        return award("", tuple(gains + costs))
+    if reading.hedged:
+        return review("This leaves the direction open; a person will read it.", tuple(reading.hedged))
+    missing = "what is gained" if not gains else "what is paid" if not costs else "what is changed"
+    return review(f"It could not be read here {missing}, and which way; a person will read it.", tuple(gains + costs))
+
+
+def selftest(rubric: Rubric, facts: object = None) -> list[str]:
+    """Run the rubric's own examples; one line for each that comes out otherwise, [] when all do."""
+    known = facts_of(facts if facts is not None else rubric.example_facts)
+    out = []
+    for want, examples in (("award", rubric.must_award), ("deny", rubric.must_deny)):
+        for name, answers in examples.items():
+            for text in answers:
+                got = grade_slot(text, rubric.slots[name], rubric, known)
+                if got.verdict != want:
+                    out.append(f"{name}: {text!r} gives {got.verdict}, not {want}: {got.reason} {list(got.evidence)}")
+    return out

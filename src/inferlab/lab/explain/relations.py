@@ -1,0 +1,289 @@
+"""Who does what in a sentence: agent, verb class and object, with negation, hedge and distance."""
+
+from dataclasses import dataclass
+
+from . import lexicon as lex
+from .directions import Table, negated, negators
+from .gates import framed
+from .lexicon_verbs import PARTICIPLES, VERB_INDEX
+from .vocabulary import Mention
+from .words import Sentence, Token
+
+_VERBS = Table(VERB_INDEX)
+_HEDGES = Table(lex.HEDGES)
+_ASIDE = frozenset("by with from using through via after before at for like unlike than without until during because under per on given based "
+                   "following according alongside beside besides".split(" "))
+_OF = frozenset("of by with in to for into using via on at within inside through under between after as like during".split(" "))
+_AGENT_BY = frozenset("by via through inside in within".split(" "))
+_BE = frozenset("is are was were be been being am get gets got getting gets become becomes became 's".split(" "))
+_GLUE = frozenset("the a an this that these those its their my your our each every all both of current new next old previous noisy cleaner cleaned clean less "
+                  "own same whole full entire slightly more single one small little bit resulting final only just then now also actually really "
+                  "always simply still directly not".split(" "))
+_PRONOUNS = frozenset("it they them this that these those one".split(" "))
+_SUBORDINATE = frozenset("which that who whose what".split(" "))
+_DETERMINERS = frozenset("the a an this each every its their my your our no another any some per next first last one single".split(" "))
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """`agents` and `objects` are terms ("it" for a pronoun); `classes` the verb's. `sure` is False where the agent
+    was found only behind a preposition or far away."""
+
+    agents: frozenset[str]
+    classes: frozenset[str]
+    objects: frozenset[str]
+    verb: str
+    negated: bool
+    hedged: bool
+    framed: bool
+    sure: bool
+    at: int
+    text: str
+    bad_objects: frozenset[str] = frozenset()
+
+
+def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str]) -> list[Relation]:
+    """Every verb of the sentence with its agents and objects among the rubric's terms."""
+    tokens = sentence.tokens
+    taken = {i for m in mentions for i in range(m.at, m.end)}
+    marks = negators(tokens)
+    hedged = any(_HEDGES.match(tokens, n) for n in range(len(tokens)))
+    frame_from, frame_to = _frame(sentence)
+    verbs = _verbs(tokens, taken)
+    out = []
+    for n, (at, end, classes) in enumerate(verbs):
+        before_verb = verbs[n - 1][1] if n else 0
+        after = next((v[0] for v in verbs[n + 1:] if not _infinitive(tokens, v[0])), len(tokens))
+        agents, objects, bad, sure = _roles(tokens, mentions, actors, at, end, before_verb, after)
+        if not agents and not objects:
+            continue
+        no = negated(tokens, at, marks) or _denied_object(tokens, end, mentions)
+        out.append(Relation(agents, classes, objects, tokens[at].word, no, hedged,
+                            frame_from <= tokens[at].start - tokens[0].start < frame_to, sure, at, sentence.text, bad))
+    out += _arrows(sentence, mentions, hedged)
+    out += _nominal(sentence, mentions, hedged, frame_from, frame_to, marks)
+    return out
+
+
+def _frame(sentence: Sentence) -> tuple[int, int]:
+    """Where a distancing frame begins and ends in the sentence's text; (0, 0) when there is none."""
+    words = framed(sentence.text)
+    if not words:
+        return 0, 0
+    start = sentence.text.find(words)
+    rest = sentence.text[start + len(words):]
+    if not words.rstrip().endswith((":", "!", ",")) and len(rest.split()) < 2:
+        return 0, len(sentence.text) + 1
+    first = len(rest)
+    for mark in (":", " but ", ", it ", " rather ", " instead ", " in fact ", " actually ", ", the ", ", only ", " whereas ", " while ", ", since ", " because ", ", because "):
+        where = rest.find(mark, 8)
+        if where >= 0:
+            first = min(first, where)
+    return start, start + len(words) + first + 1
+
+
+def _verbs(tokens: tuple[Token, ...], taken: set[int]) -> list[tuple[int, int, frozenset[str]]]:
+    out, i = [], 0
+    while i < len(tokens):
+        hit = _VERBS.match(tokens, i) if tokens[i].kind == "word" and i not in taken else None
+        if hit and not (hit[0] == 1 and _noun_use(tokens, i)):
+            out.append((i, i + hit[0], hit[1]))
+            i += hit[0]
+        else:
+            i += 1
+    return out
+
+
+def _noun_use(tokens: tuple[Token, ...], i: int) -> bool:
+    """`the update`, `each change`, `its output`: a noun; `the updated latents`, `cached keys`: an adjective."""
+    before = tokens[i - 1].word if i else ""
+    if tokens[i].word.endswith("ing") and before in ("by", "for", "of", "in", "without", "and", "is", "are", "from", "instead"):
+        return False
+    if before in ("this", "that", "it", "which", "one") and tokens[i].word.endswith("s"):
+        return False
+    return before in _DETERMINERS or before.endswith("'s")
+
+
+def _infinitive(tokens: tuple[Token, ...], at: int) -> bool:
+    return bool(at) and tokens[at - 1].word in ("to", "can", "will", "must", "for", "by")
+
+
+def _participle(token: Token) -> bool:
+    return token.word.endswith(("ed", "en")) or token.word in PARTICIPLES
+
+
+def _preposition(tokens: tuple[Token, ...], at: int, stop: int = 0) -> str:
+    """The preposition that introduces the phrase whose term begins at `at`, "" if none."""
+    for back in range(1, 6):
+        i = at - back
+        if i < stop:
+            return ""
+        word = tokens[i].word
+        if word in _ASIDE or word in _OF:
+            return word
+        if tokens[i].kind == "punct" or word in lex.BREAKS or word in _BE:
+            return ""
+        if word not in _GLUE and not tokens[i].kind == "amount" and back > 2:
+            return ""
+    return ""
+
+
+def _possessive(tokens: tuple[Token, ...], m: Mention) -> bool:
+    return tokens[m.end - 1].word.endswith(("'s", "s'"))
+
+
+def _roles(tokens, mentions, actors, at, end, previous, after):
+    left = [m for m in mentions if m.end <= at]
+    right = [m for m in mentions if end <= m.at]
+    auxiliaries = [t.word for t in tokens[max(0, at - 4):at]]
+    passive = _participle(tokens[at]) and (any(w in _BE for w in auxiliaries) and not any(w in ("has", "have", "had") for w in auxiliaries[-1:])
+                                           or _by_follows(tokens, end))
+    if passive:
+        agents = _by_agent(tokens, right, actors, end, after)
+        patient = _nearest(tokens, left, None, at, previous=previous)
+        objects = frozenset(patient[0])
+        if patient[0] and patient[2]:
+            objects |= _joined(tokens, left, patient[2])
+        return agents, objects, frozenset(), bool(agents)
+    names, sure, _ = _nearest(tokens, left, actors, at, previous=previous)
+    objects, bad = _objects(tokens, right, end, after)
+    if not right and not left:
+        return frozenset(), frozenset(), frozenset(), False
+    if not left and tokens[max(0, at - 2):at] and right and any(t.word in _SUBORDINATE for t in tokens[:at]):
+        names, sure = frozenset({right[0].term}), True
+        copula = [i for i in range(end, min(end + 6, len(tokens))) if tokens[i].word in ("is", "are", "was", "were", ":")]
+        if not copula or copula[0] > right[0].at:
+            names = frozenset()
+    cleft = not objects and right and any(t.word in ("what", "that", "which") for t in tokens[max(0, at - 3):at])
+    if cleft and left:
+        objects = frozenset(m.term for m in left if m.term not in names)
+    return names, objects, bad, sure
+
+
+def _by_follows(tokens, end) -> bool:
+    return any(t.word == "by" for t in tokens[end:end + 4])
+
+
+def _by_agent(tokens, right, actors, end, after) -> frozenset[str]:
+    for m in right:
+        word = _preposition(tokens, m.at, end)
+        if word in _AGENT_BY and m.term in actors and m.at - end <= 14:
+            return frozenset({m.term})
+        if word == "using" and m.term in actors and m.at - end <= 4 and not _possessive(tokens, m):
+            return frozenset({m.term})
+    return frozenset()
+
+
+def _nearest(tokens, left, actors, at, previous=0):
+    """(terms, sure, the mention) of the nearest fit subject to the left of a verb."""
+    head = at
+    while head and (tokens[head - 1].word in lex.AUXILIARY or tokens[head - 1].word in _GLUE or tokens[head - 1].word.endswith("ly")
+                    or tokens[head - 1].word in lex.NEGATORS) and tokens[head - 1].word not in _PRONOUNS:
+        head -= 1
+    if head and tokens[head - 1].word in ("which", "that", "who") and left:
+        near = left[-1]
+        if actors is None or near.term in actors:
+            return frozenset({near.term}), True, near
+    fallback = None
+    for m in reversed(left):
+        if actors is not None and m.term not in actors:
+            continue
+        if _possessive(tokens, m) and m.end < at - 0 and not (m.end == at):
+            fallback = fallback or m
+            continue
+        before = tokens[m.at - 1].word if m.at else ""
+        if before in ("not", "than", "unlike", "without") or (before == "the" and m.at > 1 and tokens[m.at - 2].word in (
+                "not", "than", "unlike", "of") and tokens[max(0, m.at - 3)].word in ("not", "rather", "instead", "unlike", ",")):
+            continue
+        if _preposition(tokens, m.at) in _OF | {"from"}:
+            fallback = fallback or m
+            continue
+        return frozenset({m.term}), at - m.end <= 14, m
+    if fallback is not None:
+        return frozenset({fallback.term}), False, fallback
+    if head and tokens[head - 1].word in _PRONOUNS:
+        return frozenset({"it"}), False, None
+    return frozenset(), False, None
+
+
+def _joined(tokens, left, m: Mention) -> frozenset[str]:
+    return frozenset(o.term for o in left if o.end < m.at and any(t.word == "and" for t in tokens[o.end:m.at]) and m.at - o.end <= 3)
+
+
+def _objects(tokens, right, end, after):
+    found, bad = set(), set()
+    aside = False
+    last = end
+    for m in right:
+        between = tokens[last:m.at]
+        words = [t.word for t in between]
+        if m.at >= after and not (m.at == after):
+            break
+        if "not" in words or "than" in words or "instead" in words:
+            bad.add(m.term)
+            last = m.end
+            continue
+        if any(w in (";", "while", "whereas", "because", "since", "although", "though", "if", "when") for w in words) or (
+                "but" in words and not bad):
+            break
+        preposition = next((w for w in reversed(words) if w in _ASIDE), "")
+        if preposition:
+            aside = True
+        elif any(w in ("to", "into", "in", "onto") for w in words) or not (set(words) & {"and", ",", "or"}):
+            aside = aside and set(words) <= _GLUE and last != end
+        if "of" in words and not preposition and last != end:
+            aside = False
+        if _possessive(tokens, m):
+            last = m.end
+            continue
+        if not aside:
+            found.add(m.term)
+        last = m.end
+    if any(t.word in _PRONOUNS for t in tokens[end:end + 3]):
+        found.add("it")
+    return frozenset(found), frozenset(bad)
+
+
+def _denied_object(tokens, end, mentions) -> bool:
+    """`updates no latents`, `updates neither ...`: a negator right behind the verb without a `but`."""
+    near = [t.word for t in tokens[end:end + 2]]
+    if not near or near[0] not in ("no", "not", "neither", "nothing", "none", "nobody"):
+        return False
+    return not any(t.word in ("but", "only") for t in tokens[end:end + 12])
+
+
+def _arrows(sentence: Sentence, mentions: list[Mention], hedged: bool) -> list[Relation]:
+    """`unet -> noise`: the left makes the right."""
+    out = []
+    for i, t in enumerate(sentence.tokens):
+        if t.kind == "arrow":
+            left = [m for m in mentions if m.end <= i and i - m.end <= 3]
+            right = [m for m in mentions if m.at > i and m.at - i <= 4]
+            if left and right:
+                out.append(Relation(frozenset({left[-1].term}), frozenset({"makes", "changes", "predicts"}), frozenset({right[0].term}), "\u2192",
+                                    False, hedged, False, True, i, sentence.text))
+    return out
+
+
+_OUTPUT = frozenset("output outputs result prediction estimate answer returns".split(" "))
+
+
+def _nominal(sentence, mentions, hedged, frame_from, frame_to, marks) -> list[Relation]:
+    """`the UNet's output is noise`, `the output of the UNet is noise`: the UNet makes noise."""
+    tokens, out = sentence.tokens, []
+    for i, t in enumerate(tokens):
+        if t.word not in _OUTPUT:
+            continue
+        owner = next((m for m in mentions if m.end == i and (_possessive(tokens, m) or m.end == i)), None)
+        if owner is None:
+            owner = next((m for m in mentions if 0 < m.at - i <= 3 and tokens[i + 1].word == "of"), None)
+        copula = next((j for j in range(i + 1, min(i + 8, len(tokens))) if tokens[j].word in ("is", "are", "was", "be")), None)
+        if owner is None or copula is None:
+            continue
+        what = next((m for m in mentions if m.at > copula and m.at - copula <= 7), None)
+        if what is None or any(w.word in ("of", "by", "from", "used", "with", "to") for w in tokens[copula:what.at]):
+            continue
+        no = any(tokens[k].word in lex.NEGATORS for k in range(copula, what.at)) or negated(tokens, copula, marks)
+        out.append(Relation(frozenset({owner.term}), frozenset({"makes", "predicts"}), frozenset({what.term}), t.word, no, hedged,
+                            frame_from <= t.start - tokens[0].start < frame_to, True, i, sentence.text))
+    return out

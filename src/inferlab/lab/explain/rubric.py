@@ -1,0 +1,124 @@
+"""Rubrics: what an instructor writes, in a lab's hidden test, to have an explanation's slots graded.
+
+    RUBRIC = Rubric(
+        question="Explain one denoising step ...",          # what the lab asks; an answer that repeats it is an echo
+        lab="The scheduler's step method combines ...",     # the lab's own prose on the subject, likewise
+        terms={                                             # what learners call the things (a trailing * is a prefix)
+            "scheduler": "scheduler*, scheduler.step, ddim*, step method",
+            "latents": "latent*, x_t",
+            "unet": "unet*, denoiser",
+            "image": "image*, pixel*",
+        },
+        slots={
+            "state": Slot(award=["scheduler changes latents"],                 # any one entry; "a + b" wants both
+                          deny={"unet makes image": "The UNet predicts noise, not pixels."}),
+            "axis": Slot(amounts=Amounts(shapes=["unet.sample"], counts={"steps": "steps", "channels": 4})),
+            "trade-off": Slot(trend=Trend("steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"})),
+        },
+        must_award={"state": ["The scheduler updates the latents from the predicted noise."]},
+        must_deny={"state": ["The UNet returns the pixels of the image."]},
+    )
+
+A claim is three words, `who does what`: two terms (or `*` for anything) round a verb of `lexicon_verbs.VERBS`
+(changes, makes, predicts, keeps, splits, grows, moves, decodes, uses, avoids, ...; `a/b` for either). "seq grows"
+alone is what grows, "cache grows seq" what it grows along. It is found in active and passive sentences, never under a
+negation. A slot with several requirements (claims, amounts, a trend) wants all of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from .cell import canonical
+
+_SIGN = {"up": 1, "down": -1, "same": 0}
+
+
+@dataclass(frozen=True)
+class Trend:
+    """When `lever` goes up (or is switched on, with `switch=True`) the gains and costs go the ways given.
+
+    `lever` is a term of the rubric. `gain` and `cost` map quantities (time, memory, quality, compute, speed,
+    throughput, transfer, or terms of the rubric) to "up", "down" or "same"; one of each group is wanted.
+    `also` maps further quantities to their way: not wanted, but wrong if said the other way round.
+    """
+
+    lever: str
+    gain: Mapping[str, str]
+    cost: Mapping[str, str]
+    switch: bool = False
+    also: Mapping[str, str] = field(default_factory=dict)
+
+    def signs(self) -> dict[str, int]:
+        out = {q: _SIGN[way] for part in (self.also, self.gain, self.cost) for q, way in part.items()}
+        if "time" in out:
+            out["speed"] = -out["time"]
+        return out
+
+
+@dataclass(frozen=True)
+class Amounts:
+    """Which numbers of the trace an answer must quote.
+
+    `shapes` are names of facts (or shapes themselves): one of them quoted whole is enough. `counts` maps a term
+    ("channels") to its right value or values: a number, a fact's name, or a list of these; a number that stands
+    beside that term and is none of these contradicts the trace. `key` lists the terms of which one right number
+    is enough; otherwise two right numbers (or a part of a shape and a number) are wanted. `of` maps a term to
+    the facts that are its shape: a quoted shape that stands beside it and is another one does not count.
+    """
+
+    shapes: tuple | list = ()
+    counts: Mapping[str, object] = field(default_factory=dict)
+    key: tuple | list = ()
+    of: Mapping[str, object] = field(default_factory=dict)
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One prose field: the claims that earn it, those that are wrong (with what to tell the learner), its amounts
+    and its trend. `topic` lists terms of which one must be named."""
+
+    award: list[str] | tuple[str, ...] = ()
+    deny: Mapping[str, str] = field(default_factory=dict)
+    amounts: Amounts | None = None
+    trend: Trend | None = None
+    topic: tuple[str, ...] | list[str] = ()
+    reads: str = ""
+
+    def __post_init__(self):
+        if not (self.award or self.amounts or self.trend):
+            raise ValueError("a slot needs at least one of award, amounts, trend: it could never be earned")
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """All slots of one explanation, its vocabulary, its examples. `reads` in a Slot names the field when it differs."""
+
+    terms: Mapping[str, str]
+    slots: Mapping[str, Slot]
+    question: str = ""
+    lab: str = ""
+    must_award: Mapping[str, list[str]] = field(default_factory=dict)
+    must_deny: Mapping[str, list[str]] = field(default_factory=dict)
+    example_facts: Mapping[str, object] = field(default_factory=dict)
+
+    def __post_init__(self):
+        from .claims import read_claim
+
+        for name, slot in self.slots.items():
+            for entry in [*slot.award, *slot.deny]:
+                for part in entry.split("+"):
+                    read_claim(part, self.terms)
+            if slot.trend and slot.trend.lever not in self.terms:
+                raise ValueError(f"slot {name!r}: the lever {slot.trend.lever!r} is not among the terms")
+            unknown = set(slot.topic) - set(self.terms)
+            if unknown:
+                raise ValueError(f"slot {name!r}: topic {sorted(unknown)} is not among the terms")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(canonical(slot.reads or name) for name, slot in self.slots.items())
+
+    @property
+    def source(self) -> str:
+        return f"{self.question}\n{self.lab}"

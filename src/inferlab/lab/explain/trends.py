@@ -1,0 +1,144 @@
+"""Checks which way an answer says that quantities go when the lever is pulled."""
+
+from dataclasses import dataclass, field
+
+from . import lexicon as lex
+from .directions import Effect, Table, effects, quantity_table
+from .gates import framed
+from .quantities import Quantity
+from .relations import _frame
+from .rubric import Rubric, Trend
+from .vocabulary import Vocabulary
+from .words import Sentence, phrase
+
+_SATURATION = Table(lex.SATURATION)
+_OFF = Table(lex.OFF)
+_HEDGES = Table(lex.HEDGES)
+
+
+@dataclass
+class Reading:
+    """What an answer says about a trend: right, wrong and denied-though-right effects, in words."""
+
+    right: dict[str, list[str]] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+    denied: list[str] = field(default_factory=list)
+    hedged: list[str] = field(default_factory=list)
+    lever: bool = False
+    unplaced: list[str] = field(default_factory=list)
+
+
+def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: Vocabulary) -> Reading:
+    """Read all sentences in order; a sentence without the lever goes on with the last one's."""
+    signs = trend.signs()
+    extra = {}
+    for name in {trend.lever, *signs} & set(rubric.terms):
+        for item in rubric.terms[name].split(","):
+            key = tuple(p for p in phrase(item))
+            if key:
+                extra[key] = ("lever" if name == trend.lever else name, 1)
+    table = quantity_table(extra)
+    reading = Reading()
+    carried = 1 if trend.switch else None
+    for sentence in parts:
+        found = effects(sentence, table)
+        levers = _levers(sentence, found, trend, vocabulary)
+        reading.lever |= bool(levers)
+        frame_from, frame_to = _frame(sentence)
+        hedged = any(_HEDGES.match(sentence.tokens, n) for n in range(len(sentence.tokens)))
+        saturated = [n for n in range(len(sentence.tokens)) if sentence.tokens[n].kind == "word" and _SATURATION.match(sentence.tokens, n)]
+        for e in found:
+            if e.quantity == "lever" or e.quantity not in signs:
+                continue
+            pull = _pull(sentence, e, levers, carried)
+            if pull is None:
+                reading.unplaced.append(e.words)
+                continue
+            inside = frame_from <= sentence.tokens[e.at].start - sentence.tokens[0].start < frame_to
+            _place(reading, e, pull, signs, hedged, bool(saturated), inside)
+        if levers:
+            carried = levers[-1][1]
+    return reading
+
+
+def _place(reading: Reading, e: Effect, pull: int, signs: dict[str, int], hedged: bool, saturated: bool, inside: bool) -> None:
+    wanted = signs[e.quantity]
+    said = e.sign * pull
+    away = e.negated != inside
+    name = "time" if e.quantity == "speed" else e.quantity
+    if hedged and not (e.negated or inside):
+        reading.hedged.append(e.words)
+        if said != wanted:
+            reading.wrong.append(e.words)
+        return
+    if away:
+        if said == wanted and not saturated:
+            reading.denied.append(e.words)
+        return
+    if e.negated and inside:
+        reading.denied.append(e.words)
+        return
+    if said == wanted:
+        reading.right.setdefault(name, []).append(e.words)
+    elif not saturated:
+        reading.wrong.append(e.words)
+
+
+def _levers(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: Vocabulary) -> list[tuple[int, int]]:
+    """(where, +1 or -1) for each pull of the lever in the sentence, in order."""
+    tokens = sentence.tokens
+    out = [(e.at, e.sign * (-1 if e.negated else 1)) for e in found if e.quantity == "lever" and e.sign]
+    mentions = [m for m in vocabulary.mentions(sentence) if m.term == trend.lever]
+    if trend.switch:
+        for m in mentions:
+            before = max(0, m.at - 4)
+            off = any(_OFF.match(tokens, n) for n in range(before, m.at) if tokens[n].kind == "word") or any(
+                tokens[n].word in ("off", "disabled") for n in range(m.end, min(len(tokens), m.end + 3)))
+            out.append((m.at, -1 if off else 1))
+        if not mentions:
+            for n, token in enumerate(tokens):
+                if token.word in ("without", "otherwise") or (token.word == "off" and n and tokens[n - 1].word in ("turned", "turning", "switched")):
+                    out.append((n, -1))
+    else:
+        out += _comparisons(sentence, mentions)
+    return sorted(set(out))
+
+
+def _comparisons(sentence: Sentence, mentions: list) -> list[tuple[int, int]]:
+    """`from 20 to 40 steps`, `40 instead of 20 steps`, `20 -> 40`: two counts and the way from one to the other."""
+    if not mentions:
+        return []
+    tokens, out = sentence.tokens, []
+    counts: list[tuple[int, Quantity]] = [(i, t.amount) for i, t in enumerate(tokens) if t.kind == "amount" and t.amount.kind == "count"]
+    for (i, a), (j, b) in zip(counts, counts[1:], strict=False):
+        if not 1 < j - i <= 5 or a.value == b.value or not any(abs(m.at - i) <= 4 or abs(m.at - j) <= 4 for m in mentions):
+            continue
+        between = {t.word for t in tokens[i + 1:j]}
+        up = 1 if b.value > a.value else -1
+        if between & {"to", "->", "\u2192", "=>"}:
+            out.append((i, up))
+        elif between & {"instead", "rather", "versus", "vs", "than", "not", "over"}:
+            out.append((i, -up))
+    return out
+
+
+def _pull(sentence: Sentence, e: Effect, levers: list[tuple[int, int]], carried: int | None) -> int | None:
+    before = [lever for lever in levers if lever[0] < e.at]
+    after = [lever for lever in levers if lever[0] >= e.at]
+    if after and before:
+        gap = [t.word for t in sentence.tokens[before[-1][0]:e.at]]
+        joint = [t.word for t in sentence.tokens[e.at:after[0][0]]]
+        crossed = any(w in (",", "but", "while", "whereas", "and", "although", "though", ";", ":") for w in gap)
+        if crossed and not any(w in (",", "but", "while", "whereas", "and", "although", "though", ";", ":") for w in joint):
+            return after[0][1]
+        return before[-1][1]
+    if before:
+        return before[-1][1]
+    if after:
+        return after[0][1]
+    return carried
+
+
+def is_framed(parts: list[Sentence]) -> str:
+    """The first distancing frame in an answer."""
+    return next((f for f in (framed(s.text) for s in parts) if f), "")

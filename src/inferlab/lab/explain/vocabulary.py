@@ -1,0 +1,108 @@
+"""A rubric's terms and the engine's words in one answer: spelling mended, terms found."""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from rapidfuzz.distance import OSA
+
+from . import lexicon as lex
+from .directions import Table
+from .lexicon_verbs import VERB_INDEX
+from .prose import FUNCTION_WORDS, known_words
+from .rubric import Rubric
+from .words import Sentence, Token, phrase, stem
+
+_MENDED_AT_MOST = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A term of the rubric in a sentence: tokens `at` up to `end`."""
+
+    term: str
+    at: int
+    end: int
+
+
+@lru_cache(maxsize=1)
+def _engine_words() -> frozenset[str]:
+    tables = (lex.QUANTITIES, lex.MODIFIERS, lex.PARTICLES, lex.BETTER, lex.CARRIERS, lex.VERBS_UP, lex.VERBS_DOWN, lex.SPEND, lex.LOSE, lex.WIN)
+    words = {w for table in tables for key in table for w in key}
+    words |= {w for key in VERB_INDEX for w in key} | {"shape", "batch", "channel", "spatial", "tensor", "sequenc", "becaus", "predict", "dimension"}
+    return frozenset(words)
+
+
+class Vocabulary:
+    """The terms of one rubric, ready to be found; made once a rubric."""
+
+    def __init__(self, terms: dict[str, str]):
+        entries = {}
+        for name, listing in terms.items():
+            for item in [*listing.split(","), name]:
+                key = phrase(item)
+                if key:
+                    entries.setdefault(key, name)
+        self.table = Table(entries)
+        own = {w.rstrip("*") for key in entries for w in key if not w.startswith("#")}
+        self.words = tuple(sorted(w for w in own | _engine_words() if len(w) > 3 and w.isalpha()))
+        self.known = frozenset(self.words) | frozenset(stem(w) for w in FUNCTION_WORDS) | FUNCTION_WORDS
+        self._mended: dict[str, str] = {}
+
+    def mend(self, sentence: Sentence) -> Sentence:
+        """The sentence with misspelt terms and engine words replaced, where one candidate is near enough."""
+        out, changed = [], 0
+        for token in sentence.tokens:
+            fixed = token
+            if token.kind == "word" and len(token.word) > 3 and token.word.isalpha() and changed < _MENDED_AT_MOST:
+                near = self._near(token)
+                if near:
+                    fixed = replace(token, stem=near, word=near if near in self.words else token.word)
+                    changed += 1
+            out.append(fixed)
+        return replace(sentence, tokens=tuple(out)) if changed else sentence
+
+    def _near(self, token: Token) -> str:
+        word = token.word
+        if word in self._mended:
+            return self._mended[word]
+        near = ""
+        if token.stem not in self.known and word not in known_words() and word not in self.known and token.stem not in known_words() \
+                and not any(token.stem.startswith(k[0][:-1]) for k, _ in self.table.prefixes):
+            limit = 1 if len(word) < 6 else 2
+            best: tuple[int, str] | None = None
+            for candidate in self.words:
+                if abs(len(candidate) - len(word)) > 4:
+                    continue
+                for form in (token.stem, word):
+                    if candidate[0] != form[0] and candidate[:2] != form[1::-1]:
+                        continue
+                    distance = OSA.distance(form, candidate, score_cutoff=limit)
+                    if distance <= limit and distance < 0.4 * len(candidate) and (best is None or (distance, candidate) < best):
+                        best = (distance, candidate)
+            near = best[1] if best else ""
+        if len(self._mended) < 5_000:
+            self._mended[word] = near
+        return near
+
+    def mentions(self, sentence: Sentence) -> list[Mention]:
+        """The terms in the sentence, left to right, the longest first where they overlap."""
+        out, i = [], 0
+        tokens = sentence.tokens
+        while i < len(tokens):
+            hit = self.table.match(tokens, i) if tokens[i].kind == "word" else None
+            if hit:
+                out.append(Mention(hit[1], i, i + hit[0]))
+                i += hit[0]
+            else:
+                i += 1
+        return out
+
+
+@lru_cache(maxsize=64)
+def _vocabulary(items: tuple) -> Vocabulary:
+    return Vocabulary(dict(items))
+
+
+def vocabulary(rubric: Rubric) -> Vocabulary:
+    """The (cached) vocabulary of a rubric."""
+    return _vocabulary(tuple(rubric.terms.items()))
