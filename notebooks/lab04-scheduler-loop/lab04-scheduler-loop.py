@@ -1027,9 +1027,238 @@ pipe.scheduler = own
 # ### BEGIN SOLUTION
 # state: The loop transforms the latents: at each timestep the UNet predicts the noise in a scaled copy of them, and scheduler.step turns that prediction and the latents into the next latents.
 # axis: The batch axis matters: the latents are (1, 4, 16, 16), but with guidance the UNet gets (2, 4, 16, 16), one row for the empty prompt and one for mine, at each of the 4 timesteps.
-# trade-off: Halving the number of steps halves the UNet calls and so the latency, but each step spans a larger gap between noise levels, so the error grows and the picture gets worse.
+# trade-off: Halving the number of steps halves the UNet calls and so the latency, but the solver's error grows, and the picture gets worse.
 # shape: (2, 4, 16, 16)
 # calls: 7
 # gain: latency down
 # cost: error up
 # ### END SOLUTION
+
+# %% check="the-loop-shape" of="the-loop" points=1
+from inferlab.lab import Check, reference
+from inferlab.lab.explain import typed
+
+check = Check("the-loop-shape", points=1)
+with check.part("shape: is written"):
+    check.true(check.explanation("the-loop").get("shape"), "shape: is empty")
+### BEGIN HIDDEN TESTS
+check.parts.clear()  # an entry alone earns nothing
+
+
+@reference
+def facts():
+    """The run of section 3, traced again; its shapes and counts do not depend on prompt or seed."""
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    pipe = load_pipeline("bundled", "cpu")
+    with trace(pipe) as t:
+        pipe("a red circle", num_inference_steps=4, guidance_scale=4.0, output_type="latent")
+    return t.facts()
+
+
+with check.part("the shape that the UNet was given"):
+    told = check.explanation("the-loop")
+    check.mistake("this is the state's shape; the UNet is given it twice, once for each prompt",
+                  when=typed(told, "shape", facts()["scheduler.step.inputs.sample.shape"]).verdict == "award")
+    outcome = typed(told, "shape", facts()["unet.inputs.sample.shape"])
+    check.true(outcome.verdict == "award", outcome.reason)
+### END HIDDEN TESTS
+check.score()
+
+# %% check="the-loop-calls" of="the-loop" points=1
+from inferlab.lab import Check
+from inferlab.lab.explain import typed
+
+check = Check("the-loop-calls", points=1)
+with check.part("calls: is written"):
+    check.true(check.explanation("the-loop").get("calls"), "calls: is empty")
+### BEGIN HIDDEN TESTS
+check.parts.clear()
+from diffusers import HeunDiscreteScheduler
+
+with check.part("denoiser calls of four Heun steps"):
+    heun, told = HeunDiscreteScheduler(), check.explanation("the-loop")
+    heun.set_timesteps(4)
+    check.mistake("you counted steps; Heun looks twice at every step but the last", when=typed(told, "calls", 4).verdict == "award")
+    check.mistake("the last step has no second look", when=typed(told, "calls", 8).verdict == "award")
+    outcome = typed(told, "calls", len(heun.timesteps))
+    check.true(outcome.verdict == "award", outcome.reason)
+### END HIDDEN TESTS
+check.score()
+
+# %% check="the-loop-gain-cost" of="the-loop" points=1
+from inferlab.lab import Check
+from inferlab.lab.explain import typed
+
+check = Check("the-loop-gain-cost", points=1)
+with check.part("gain: and cost: are written"):
+    told = check.explanation("the-loop")
+    check.true(told.get("gain") and told.get("cost"), "gain: or cost: is empty")
+### BEGIN HIDDEN TESTS
+check.parts.clear()
+with check.part("gain and cost"):
+    told = check.explanation("the-loop")
+    gain = typed(told, "gain", ("latency down", "compute down", "throughput up"))
+    cost = typed(told, "cost", ("error up", "quality down", "distance up"), terms={"distance": "distance, step size, gap, deviation"})
+    check.parts.clear()
+    check.slot(gain, "gain")
+    check.slot(cost, "cost")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="the-loop-state" of="the-loop" points=1
+from inferlab.lab import Check
+from inferlab.lab.explain import Rubric, Slot, grade
+
+check = Check("the-loop-state", points=1)
+with check.part("state: is written"):
+    check.true(check.explanation("the-loop").get("state"), "state: is empty")
+### BEGIN HIDDEN TESTS
+check.parts.clear()
+RUBRIC = Rubric(
+    question="Explain the loop to a colleague who thinks that it is a progress bar around one big network call. The object that "
+             "the loop transforms, and what does the transforming.",
+    lab="latents is the state. Everything else in the loop is computed from it and thrown away. The loop is not progress display: "
+        "stop it anywhere and decode what it holds. The only assignment to the state. The scheduler gets the unscaled latents.",
+    terms={
+        "latents": "latent*, latent tensor, state, x_t, noisy latent*",
+        "scheduler": "scheduler*, scheduler.step, step method, step function, step, solver*, ddim*, update rule",
+        "unet": "unet*, u-net, denoiser*, network, neural net, model",
+        "image": "image*, picture*, pixel*",
+        "loop": "loop*, iteration*",
+        "progress": "progress, progress bar*, bar",
+        "noise": "noise, noise prediction*, noise_pred, predicted noise, epsilon",
+    },
+    slots={"state": Slot(
+        award=["scheduler changes/makes/denoises latents"],
+        deny={
+            "unet changes latents": "The UNet only predicts; it does not touch the state. What does?",
+            "unet makes/changes/denoises image": "The UNet predicts noise in latents; the picture is made once, after the loop.",
+            "loop changes/makes/denoises image": "There is no picture inside the loop: it holds latents.",
+            "loop shows/is progress": "The bar shows progress. The loop is the computation.",
+        },
+    )},
+    must_award={"state": [
+        "The loop transforms the latents: at each timestep the UNet predicts the noise and scheduler.step turns the prediction into the next latents.",
+        "Latents are the state; they are updated by the scheduler's step from the noise that the UNet predicted.",
+    ]},
+    must_deny={"state": [
+        "The UNet turns the latents into the image at each step.",
+        "The loop only shows the progress of the network.",
+    ]},
+)
+with check.part("state"):
+    outcome = grade(check.explanation("the-loop"), RUBRIC, {})["state"]
+    check.parts.clear()
+    check.slot(outcome, "state")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="the-loop-axis" of="the-loop" points=1
+from inferlab.lab import Check, reference
+from inferlab.lab.explain import Amounts, Rubric, Slot, grade
+
+check = Check("the-loop-axis", points=1)
+with check.part("axis: is written"):
+    check.true(check.explanation("the-loop").get("axis"), "axis: is empty")
+### BEGIN HIDDEN TESTS
+check.parts.clear()
+
+
+@reference
+def facts():
+    """The run of section 3, traced again; its shapes and counts do not depend on prompt or seed."""
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    pipe = load_pipeline("bundled", "cpu")
+    with trace(pipe) as t:
+        pipe("a red circle", num_inference_steps=4, guidance_scale=4.0, output_type="latent")
+    return t.facts()
+
+
+RUBRIC = Rubric(
+    question="Which shape or axis matters in this run, with its numbers.",
+    lab="The UNet's batch is 2 where the step's is 1: that is guidance, which runs inline and which the trace therefore infers.",
+    terms={
+        "latents": "latent*, state, x_t",
+        "unet": "unet*, u-net, denoiser*, network",
+        "batch": "batch, batch axis, batch dimension, batch size, rows, row, first axis",
+        "steps": "step*, timestep*, time step*, iteration*, pass, passes, entries, length of timesteps",
+        "calls": "call*, evaluation*",
+        "channels": "channel*",
+    },
+    slots={"axis": Slot(amounts=Amounts(
+        shapes=["unet.inputs.sample.shape", "scheduler.step.inputs.sample.shape"],
+        counts={"batch": [2, 1], "steps": "steps", "calls": "unet.calls", "channels": 4},
+        key=["batch", "steps", "calls"],
+        of={"unet": "unet.inputs.sample.shape", "latents": ["scheduler.step.inputs.sample.shape", "unet.inputs.sample.shape"]},
+    ), topic=["batch", "steps", "calls"])},
+    must_award={"axis": [
+        "The batch axis matters: the UNet gets (2, 4, 16, 16) while the latents are (1, 4, 16, 16), at each of the 4 timesteps.",
+        "What counts is the length of timesteps: 4 steps mean 4 calls of the UNet, whatever the batch.",
+    ]},
+    must_deny={"axis": ["The batch axis matters: the UNet gets a batch of 8 rows in this run."]},
+    example_facts={"steps": 4, "unet.calls": 4, "unet.inputs.sample.shape": (2, 4, 16, 16), "scheduler.step.inputs.sample.shape": (1, 4, 16, 16)},
+)
+with check.part("axis"):
+    outcome = grade(check.explanation("the-loop"), RUBRIC, facts())["axis"]
+    check.parts.clear()
+    check.slot(outcome, "axis")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="the-loop-trade-off" of="the-loop" points=1
+from inferlab.lab import Check
+from inferlab.lab.explain import Rubric, Slot, Trend, grade
+
+check = Check("the-loop-trade-off", points=1)
+with check.part("trade-off: is written"):
+    check.true(check.explanation("the-loop").get("trade-off"), "trade-off: is empty")
+### BEGIN HIDDEN TESTS
+check.parts.clear()
+RUBRIC = Rubric(
+    question="What you buy and what you pay when you halve the number of steps.",
+    lab="With fewer steps you do not get the same picture sooner, you get another one.",
+    terms={
+        "steps": "steps, timesteps, time steps, number of steps, num_inference_steps, iterations, entries of timesteps",
+        "quality": "picture quality, image quality, picture*, image*, result*",
+    },
+    slots={"trade-off": Slot(trend=Trend("steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}))},
+    must_award={"trade-off": [
+        "Halving the number of steps halves the UNet calls and the latency, but the error grows and the picture gets worse.",
+        "With fewer steps the run is faster, but the quality of the picture drops.",
+    ]},
+    must_deny={"trade-off": [
+        "Fewer steps only make the run faster, the quality stays the same.",
+        "Fewer steps take longer and give a better picture.",
+    ]},
+)
+with check.part("trade-off"):
+    outcome = grade(check.explanation("the-loop"), RUBRIC, {})["trade-off"]
+    check.parts.clear()
+    check.slot(outcome, "trade-off")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 7 · Notice
+#
+# - **The loop is not progress display.** It is the computation; the bar hangs on it. You stopped it halfway and found half a
+#   picture in `latents`.
+# - **Changing `timesteps` changes behavior and cost.** Their number is the number of denoiser calls, for solvers that look once;
+#   their values decide which noise levels are visited, and so which picture comes out.
+# - **Once per step is once per evaluation.** Heun pays 2n - 1 calls for n steps; DPM-Solver++ is second order for n.
+# - **A loop that works with DDIM proves little.** There, the scaling is the identity, the first factor is 1, and nothing is remembered.
+# - **Not every scheduler eats noise.** Prediction target, scheduler and model belong to one config. A mismatch raises nothing.
+# - **Control and guidance live between the denoiser and `step`.** Where exactly depends on the pipeline: read it there.
+#
+# These are facts of diffusers 0.42; the annotated source in section 4 says so when your version differs.
+#
+# ## 8 · Check and submit
+
+# %% tags=["demo"]
+from inferlab.lab import submit
+
+submit()
