@@ -36,6 +36,7 @@ class Kernel:
         self.table: dict[int, Callable] = {}
         self.numbers: dict[int, int] = {}
         self.timer = _Timer()
+        self.copies: list[int] = []
 
     def serve(self) -> None:
         """Answer requests until the other end closes the connection."""
@@ -99,10 +100,14 @@ class Kernel:
 
     def _fork(self) -> None:
         _, (handle,), _, _ = socket.recv_fds(self.channel.sock, 1, 1)
-        if os.fork() == 0:
+        self.copies = [pid for pid in self.copies if os.waitpid(pid, os.WNOHANG)[0] == 0]
+        pid = os.fork()
+        if pid == 0:
+            self.copies = []
             self.channel.sock.close()
             self.channel.sock = socket.socket(fileno=handle)
             return
+        self.copies.append(pid)
         os.close(handle)
         self.channel.send(("forked",))
 

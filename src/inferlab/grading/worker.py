@@ -89,7 +89,7 @@ def grade(job: dict[str, Any], kernel: RemoteKernel) -> dict[str, Any]:
     with learner.installed(RemoteProvider(kernel, job)):
         for cell in job["cells"]:
             if cell["kind"] == "run":
-                result["cells"][str(cell["index"])] = _run(kernel, cell, result)
+                result["cells"][str(cell["index"])] = run_cell(kernel, cell)
             else:
                 result["checks"][cell["grade_id"]] = run_test(
                     cell["source"], cell["grade_id"], cell["points"], limits.check_seconds)
@@ -98,7 +98,8 @@ def grade(job: dict[str, Any], kernel: RemoteKernel) -> dict[str, Any]:
     return result
 
 
-def _run(kernel: RemoteKernel, cell: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+def run_cell(kernel: RemoteKernel, cell: dict[str, Any]) -> dict[str, Any]:
+    """Run one of the learner's cells; returns its `status` and `outputs`, cleaned, whatever the kernel did."""
     if kernel.dead:
         return {"status": "skipped", "outputs": []}
     try:
@@ -112,6 +113,14 @@ def _run(kernel: RemoteKernel, cell: dict[str, Any], result: dict[str, Any]) -> 
     return {"status": status, "outputs": clean(outputs)}
 
 
+def _serve_job(job: dict[str, Any], kernel: RemoteKernel) -> dict[str, Any]:
+    if job.get("kind") == "prove":
+        from .prove import prove
+
+        return prove(job, kernel)
+    return grade(job, kernel)
+
+
 def serve(sock: socket.socket) -> None:
     """Grade jobs one after another until the host closes the connection."""
     send_json(sock, {"pid": os.getpid()})
@@ -123,7 +132,7 @@ def serve(sock: socket.socket) -> None:
         channel, status = (socket.socket(fileno=h) for h in handles)
         kernel = RemoteKernel(channel, status, Limits(**job["limits"]))
         try:
-            result = grade(job, kernel)
+            result = _serve_job(job, kernel)
         except Exception:  # noqa: BLE001 - reported to the instructor by the host
             result = {"failed": traceback.format_exc()}
         finally:
