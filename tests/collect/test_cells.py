@@ -233,7 +233,7 @@ def test_a_learners_own_cells_stay_where_they_are(hand_in, solved, placed):
     notebook["cells"].insert(at, extra)
     hand_in({"x.ipynb": notebook})
     cells = list(placed().values())
-    assert [c.source for c in cells[cells.index(placed()["fold"]) - 1:]][0] == "scratch = 1"
+    assert next(c.source for c in cells[cells.index(placed()["fold"]) - 1:]) == "scratch = 1"
 
 
 def test_an_older_release_is_said_and_graded_by_the_tests_of_now(hand_in, solved, placed, course, cell):

@@ -53,8 +53,9 @@ def build_source(course: Course, lab: str, *, strict: bool = True) -> NotebookNo
     """
     path = course.text(course.require(lab))
     _, blocks = read_blocks(path.read_text("utf-8"), path.name)
-    wrong = read_wrong_answers(wrong_answers_path(path), checks_of(blocks)) if strict else None
-    findings = lint(blocks, wrong) if strict else []
+    findings = lint(blocks) if strict else []
+    if strict and not findings:
+        findings = lint(blocks, read_wrong_answers(wrong_answers_path(path), checks_of(blocks)))
     if findings:
         raise BuildError(f"{path.relative_to(course.root)} breaks {len(findings)} rules:\n" +
                          "\n".join(f"  {finding}" for finding in findings))
@@ -128,14 +129,20 @@ def nbgrader_config(course: Course, root: Path, db_url: str):
     return config
 
 
-def generate_assignment(course: Course, lab: str, root: Path, db_url: str) -> Path:
+def generate_assignment(course: Course, lab: str, root: Path, db_url: str, *, gradebook: bool = True) -> Path:
     """Run nbgrader's `generate_assignment` on `root`/source/`lab`; returns the released notebook's path in `root`.
 
+    With `gradebook=False` nothing is recorded and no database is opened: the released notebook is the same.
     Raises `BuildError` with nbgrader's own log when it refuses.
     """
     from nbgrader.apps import NbGraderAPI
 
     config = nbgrader_config(course, root, db_url)
+    if not gradebook:
+        config.GenerateAssignment.no_database = True
+        config.CourseDirectory.notebook_id = lab
+        config.GenerateAssignment.preprocessors = [
+            step for step in config.GenerateAssignment.preprocessors if not str(step).endswith("SaveCells")]
     config.NbGraderAPI.log_level = "ERROR"
     result = NbGraderAPI(config=config).generate_assignment(lab, force=True, create=True)
     if not result["success"]:
@@ -144,11 +151,11 @@ def generate_assignment(course: Course, lab: str, root: Path, db_url: str) -> Pa
 
 
 def build_release(course: Course, lab: str, source: NotebookNode) -> NotebookNode:
-    """The learner's notebook made from `source` by nbgrader, in a folder and a gradebook that are thrown away."""
+    """The learner's notebook made from `source` by nbgrader, in a folder that is thrown away and without a gradebook."""
     with tempfile.TemporaryDirectory(prefix="inferlab-release-") as folder:
         root = Path(folder)
         write_notebook(source, root / "source" / lab / f"{lab}.ipynb")
-        released = generate_assignment(course, lab, root, f"sqlite:///{root / 'gradebook.db'}")
+        released = generate_assignment(course, lab, root, f"sqlite:///{root / 'gradebook.db'}", gradebook=False)
         notebook = nbformat.read(released, as_version=4)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)

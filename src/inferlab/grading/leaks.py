@@ -1,0 +1,178 @@
+"""Looks for answers in a tree that learners will see: in notebooks and their metadata, in text, inside wheels and zips.
+
+What must not be there comes from the labs' own text: solutions, hidden tests, the messages that name mistakes, rubrics,
+expected explanations, named wrong answers. Text is compared with all white space taken out, so reindenting hides nothing.
+"""
+
+import ast
+import json
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+
+from .build import released_text
+from .course import Course
+from .labtext import expand, read_blocks, read_wrong_answers, wrong_answers_path
+from .lint import checks_of
+from .stubs import HIDDEN, SOLUTION, region_lines
+
+WHOLE, LINE, MESSAGE, IN_ITS_CELL = 20, 32, 20, 6
+MARKERS = (*SOLUTION, *HIDDEN)
+NEVER = re.compile(r"(^|/)(source|notebooks|submitted|autograded|feedback|collected|roster)/|wrong_answers|gradebook"
+                   r"|nbgrader_config|\.db$|(^|/)\.git/")
+OPAQUE = (".safetensors", ".png", ".jpg", ".woff2", ".gif")
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Text that learners must not see, squeezed (no white space), and what it is."""
+
+    squeezed: str
+    what: str
+    lab: str
+    cell: str = ""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A secret, or a file that has no business in the tree, and where it was found."""
+
+    file: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}"
+
+
+def squeeze(text: str) -> str:
+    """`text` without any white space."""
+    return "".join(text.split())
+
+
+def secrets_of(course: Course, lab: str) -> list[Secret]:
+    """Everything in a lab's text that its release does not show."""
+    path = course.text(lab)
+    blocks = read_blocks(path.read_text("utf-8"), path.name)[1]
+    shown: set[str] = set()
+    for block in blocks:
+        cell = block.cell.copy()
+        cell.metadata = expand(block.cell.metadata)
+        shown |= {squeeze(line) for line in released_text(cell).split("\n")}
+    found = []
+    for block in blocks:
+        grade_id = expand(block.cell.metadata).get("nbgrader", {}).get("grade_id", "")
+        for markers, what in ((SOLUTION, "the solution"), (HIDDEN, "a hidden test")):
+            lines = region_lines(block.cell.source, markers)
+            found += _secrets(lines, f"{what} of {grade_id}", lab, grade_id, shown)
+            if markers is HIDDEN:
+                found += [Secret(squeeze(text), f"a message of {grade_id}'s hidden test", lab)
+                          for text in _strings(lines) if len(squeeze(text)) >= MESSAGE]
+    for answer in read_wrong_answers(wrong_answers_path(path), checks_of(blocks)):
+        what = f"the wrong answer '{answer.name}' of {answer.exercise}"
+        found += _secrets(answer.source.split("\n"), what, lab, "", shown)
+    return [secret for secret in found if secret.squeezed not in "\n".join(sorted(shown))]
+
+
+def _secrets(lines: list[str], what: str, lab: str, cell: str, shown: set[str]) -> list[Secret]:
+    whole = squeeze("\n".join(lines))
+    found = []
+    if len(whole) >= WHOLE:
+        found.append(Secret(whole, what, lab))
+    if cell and len(whole) >= IN_ITS_CELL:
+        found.append(Secret(whole, what, lab, cell))
+    for line in lines:
+        squeezed = squeeze(line)
+        if len(squeezed) >= LINE and squeezed not in shown:
+            found.append(Secret(squeezed, f"a line of {what}", lab))
+    return found
+
+
+def _strings(lines: list[str]) -> list[str]:
+    """Every string constant of a piece of code, f-strings' fixed pieces included."""
+    source = "\n".join(lines)
+    indent = len(source) - len(source.lstrip())
+    try:
+        tree = ast.parse("\n".join(line[indent:] if line[:indent].isspace() else line for line in lines))
+    except SyntaxError:
+        return re.findall(r'"([^"\n]{12,})"', source)
+    return [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+
+
+def find_leaks(tree: Path, course: Course, labs: list[str], allowed: list[str] = ()) -> list[Leak]:
+    """Every leak in `tree`, of the course's `labs`. `allowed` are texts that may be shown although a solution says them."""
+    permitted = {squeeze(text) for text in allowed}
+    secrets = [secret for lab in labs for secret in secrets_of(course, lab) if secret.squeezed not in permitted]
+    everywhere = {secret.squeezed: secret for secret in secrets if not secret.cell}
+    leaks = []
+    for name, data in _files(tree):
+        if NEVER.search(name.split("!")[-1]):
+            leaks.append(Leak(name, "a file that learners must not get"))
+        if name.endswith(OPAQUE):
+            continue
+        notebook = _notebook(name, data)
+        text = "\n".join(_all_strings(notebook)) if notebook is not None else data.decode("utf-8", "replace")
+        squeezed = squeeze(text)
+        hits = dict.fromkeys(secret.what for needle, secret in everywhere.items() if needle in squeezed)
+        leaks += [Leak(name, what) for what in hits]
+        if notebook is not None:
+            leaks += [Leak(name, what) for what in _in_notebook(notebook, secrets)]
+    return list(dict.fromkeys(leaks))
+
+
+def _files(tree: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file of the tree; the members of zips and wheels as `wheel!member`, zips inside zips too."""
+    for path in sorted(tree.rglob("*")):
+        relative = str(path.relative_to(tree))
+        if path.is_file() and not relative.startswith(".git/"):
+            yield from _open(relative, path.read_bytes())
+
+
+def _open(name: str, data: bytes) -> Iterator[tuple[str, bytes]]:
+    if data[:4] == b"PK\x03\x04":
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            for member in archive.namelist():
+                if not member.endswith("/"):
+                    yield from _open(f"{name}!{member}", archive.read(member))
+    else:
+        yield name, data
+
+
+def _notebook(name: str, data: bytes) -> dict | None:
+    if not name.endswith(".ipynb"):
+        return None
+    content = json.loads(data)
+    return content if isinstance(content, dict) else None
+
+
+def _all_strings(value: object) -> Iterator[str]:
+    """Every string of JSON data, keys included; a cell's lines as one text."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield str(key)
+            yield from _all_strings(item)
+    elif isinstance(value, list):
+        if value and all(isinstance(item, str) for item in value):
+            yield "".join(value)
+        else:
+            for item in value:
+                yield from _all_strings(item)
+
+
+def _in_notebook(notebook: dict, secrets: list[Secret]) -> Iterator[str]:
+    """What only a notebook can leak: markers, outputs, and answers too short to look for anywhere else."""
+    lab = notebook.get("metadata", {}).get("inferlab", {}).get("lab", "")
+    for number, cell in enumerate(notebook.get("cells", []), start=1):
+        source = "".join(cell.get("source", ""))
+        if any(marker in source for marker in MARKERS):
+            yield f"cell {number} has a solution or hidden test marker"
+        if cell.get("outputs") or cell.get("execution_count") is not None:
+            yield f"cell {number} has outputs"
+        grade_id = cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")
+        for secret in secrets:
+            if secret.cell and secret.lab == lab and secret.cell == grade_id and secret.squeezed in squeeze(source):
+                yield f"{secret.what}, in its cell"
