@@ -37,8 +37,11 @@ def register(ip, facts: Callable[[], Mapping[str, object] | None] | None = None,
     """
     from IPython.display import display
 
+    from ..learner import remember_explanation  # imported here: reading explanations needs no torch
+
     def cell(line: str, body: str | None = None) -> None:
         name = line.strip().split()[0] if line.strip() else "explanation"
+        remember_explanation(name, body or "")
         source = facts() if facts else find_trace(ip.user_ns)
         display(explain(line, body or "", source, (labels or {}).get(name), lab_text))
 
