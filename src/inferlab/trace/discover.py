@@ -6,6 +6,7 @@ processor); its own methods are steps.
 """
 
 import inspect
+import warnings
 import types
 from collections.abc import Mapping
 
@@ -152,7 +153,9 @@ def _registered(pipe, held) -> dict:
             if value is not None and not isinstance(value, property):
                 continue
             try:
-                extra[name] = getattr(pipe, name)
+                with warnings.catch_warnings():  # reading a config entry as an attribute is deprecated in diffusers
+                    warnings.simplefilter("ignore", FutureWarning)
+                    extra[name] = getattr(pipe, name)
             except AttributeError:
                 continue  # an optional component that is not loaded
     return extra
