@@ -6,8 +6,8 @@ processor); its own methods are steps.
 """
 
 import inspect
-import warnings
 import types
+import warnings
 from collections.abc import Mapping
 
 from torch.nn import Module, ModuleDict, ModuleList, Sequential
