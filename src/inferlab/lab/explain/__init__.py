@@ -19,17 +19,23 @@ A lab hands an Outcome to `check.slot(outcome)`. A rubric is described in `rubri
 
 from importlib import import_module
 
+# A submodule that is imported takes its own name in the package: bind the functions of the same names now, so that
+# `from inferlab.lab.explain import grade` is the function whatever was imported before.
+from .grade import grade
+from .lint import lint
+from .typed import typed
+
 _HOME = {
     "Explanation": "cell", "parse": "cell", "stub": "cell", "canonical": "cell",
     "Quantity": "quantities", "find_quantities": "quantities",
     "Outcome": "outcome", "award": "outcome", "deny": "outcome", "review": "outcome",
-    "typed": "typed", "lint": "lint", "LintReport": "lint",
+    "LintReport": "lint",
     "register": "magic", "explain": "magic", "last_explanations": "magic",
     "Rubric": "rubric", "Slot": "rubric", "Trend": "rubric", "Amounts": "rubric",
-    "grade": "grade", "grade_slot": "grade", "selftest": "grade",
+    "grade_slot": "grade", "selftest": "grade",
 }
 
-__all__ = list(_HOME)
+__all__ = [*_HOME, "grade", "lint", "typed"]
 
 
 def __getattr__(name: str):
