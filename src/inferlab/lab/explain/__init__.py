@@ -35,7 +35,7 @@ _HOME = {
     "grade_slot": "grade", "selftest": "grade",
 }
 
-__all__ = [*_HOME, "grade", "lint", "typed"]
+__all__ = list(_HOME) + ["grade", "lint", "typed"]
 
 
 def __getattr__(name: str):
