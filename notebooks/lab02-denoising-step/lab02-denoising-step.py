@@ -161,9 +161,11 @@ image
 # change the function.
 
 # %% tags=["demo"]
-call = run["unet"]
-print("the trace:  ", len(call.calls), "calls,", call.calls[0].inputs)
-print("              out:", call.calls[0].outputs)
+at_unet = run["unet"]
+print("calls: ", at_unet.calls)
+for name in ("sample", "timestep", "encoder_hidden_states"):
+    print(f"{name:22s}", tuple(at_unet.inputs[name].shape))
+print(f"{'output':22s}", tuple(at_unet.outputs.shape))
 
 # %% check="forecast" points=3
 from inferlab.lab import Check, reference
@@ -196,12 +198,9 @@ def traced(prompts, height, width, guidance_scale, steps):
     with trace(pipe) as run:
         pipe(["a red circle"] * prompts, height=height, width=width, guidance_scale=guidance_scale,
              num_inference_steps=steps, output_type="latent")
-    calls = run["unet"].calls
-    return {
-        "calls": len(calls), "sample": tuple(calls[0].inputs[0].shape), "timestep": tuple(calls[0].inputs[1].shape),
-        "encoder_hidden_states": tuple(calls[0].inputs["encoder_hidden_states"].shape),
-        "output": tuple(calls[0].outputs[0].shape),
-    }
+    at = run["unet"]
+    inputs = {key: tuple(at.inputs[key].shape) for key in ("sample", "timestep", "encoder_hidden_states")}
+    return {"calls": at.calls, **inputs, "output": tuple(at.outputs.shape)}
 
 with check.part("the number of calls, with and without guidance", weight=1):
     got = [ask_forecast(2, 128, 128, scale, 3)["calls"] for scale in (7.5, 1.0)]
@@ -648,14 +647,15 @@ mine
 # %% tags=["demo"]
 timesteps = list(guesses)
 error = [float((guesses[t] - latents).norm() / latents.norm()) for t in timesteps]
-shown = timesteps[:: max(1, (len(timesteps) - 1) // 5)]
+pictures = {t: picture(guesses[t]) for t in timesteps}
 print(f"error of the guess: {error[0]:.2f} at t = {timesteps[0]}, {error[len(error) // 2]:.2f} halfway, {error[-1]:.4f} at the end")
 
 # %% tags=["demo"]
 from inferlab.lab import pictures_over_curve
 
+shown = [timesteps[round(i * (len(timesteps) - 1) / 4)] for i in range(5)]
 pictures_over_curve(
-    {t: picture(guesses[t]) for t in shown}, timesteps, error,
+    {t: pictures[t] for t in shown}, timesteps, error,
     title="One step already guesses a whole picture; the loop is what makes it the right one",
     xlabel="timestep t (noisy to clean)", ylabel="error of the predicted clean latents",
 )
@@ -667,7 +667,7 @@ pictures_over_curve(
 # %% tags=["demo"]
 from inferlab.lab import step_slider
 
-step_slider([picture(guesses[t]) for t in timesteps], [f"t = {t}" for t in timesteps])
+step_slider(list(pictures.values()), [f"t = {t}" for t in timesteps])
 
 # %% [markdown]
 # ### Exercise 6 · A checkpoint with the wrong label
@@ -692,7 +692,7 @@ with trace(suspect) as suspect_run:
 filmstrip([image, broken_image], ["healthy", "suspect"])
 
 # %% tags=["demo"]
-run.diff(suspect_run)
+run.diff(suspect_run, slower=float("inf"))  # times differ from run to run: leave them out
 
 # %% [markdown]
 # No boundary has another shape, dtype or device, none appeared or vanished, and nothing raised. A shape cannot tell noise
@@ -950,6 +950,239 @@ filmstrip([picture(states[-1]), picture(drive(repaired_step)[-1]), image], ["col
 # gain: quality up
 # cost: latency up
 # ### END SOLUTION
+
+# %% check="words-shape" of="step-in-words" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-shape", points=1)
+with check.part("`shape:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("step-in-words").get("shape"), "`shape:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import typed
+
+@reference
+def rerun():
+    """The facts of the traced run of section 3, made again."""
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    pipe = load_pipeline("bundled", "cpu")
+    with trace(pipe) as again:
+        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+    return again.facts()
+
+check.slot(lambda: typed(check.explanation("step-in-words"), "shape", rerun()["unet.inputs.sample.shape"]), "what the UNet received")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="words-calls" of="step-in-words" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-calls", points=1)
+with check.part("`calls:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("step-in-words").get("calls"), "`calls:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import typed
+
+@reference
+def rerun():
+    """The facts of the traced run of section 3, made again."""
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    pipe = load_pipeline("bundled", "cpu")
+    with trace(pipe) as again:
+        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+    return again.facts()
+
+check.slot(lambda: typed(check.explanation("step-in-words"), "calls", rerun()["unet.calls"]), "how often the UNet ran")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="words-gain-cost" of="step-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-gain-cost", points=1)
+with check.part("`gain:` and `cost:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("step-in-words").get("gain"), "`gain:` is empty")
+    check.true(check.explanation("step-in-words").get("cost"), "`cost:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import typed
+
+check.slot(lambda: typed(check.explanation("step-in-words"), "gain", ("quality up", "fidelity up", "error down")), "what 50 steps gain")
+calls = {"unet calls": "model calls, calls of the unet, denoiser calls, unet evaluations, calls"}
+costs = ("latency up", "time up", "compute up", "unet calls up", "speed down", "throughput down")
+check.slot(lambda: typed(check.explanation("step-in-words"), "cost", costs, terms=calls), "what 50 steps cost")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="words-state" of="step-in-words" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-state", points=1)
+with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("step-in-words").get("state"), "`state:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import Rubric, Slot, grade
+
+@reference
+def rerun():
+    """The facts of the traced run of section 3, made again."""
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    pipe = load_pipeline("bundled", "cpu")
+    with trace(pipe) as again:
+        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+    return again.facts()
+
+TERMS = {
+    "latents": "latent*, latent tensor, latents tensor, x_t, noisy sample, noisy latent*",
+    "scheduler": "scheduler*, scheduler.step, ddim*, step method, update rule",
+    "unet": "unet*, u-net, denoiser, network, model",
+    "noise": "noise, noise_pred, predicted noise, noise prediction, epsilon, eps",
+    "image": "image*, picture*, pixel*",
+    "guidance": "guidance, classifier-free guidance, cfg, guidance scale",
+    "batch": "batch, batch axis, batch dimension, batch size, first axis, first dimension, dim 0",
+    "channels": "channel*",
+    "steps": "step*, timestep*, denoising steps, iterations",
+}
+
+RUBRIC = Rubric(
+    question="Which object is transformed in a step, and what transforms it?",
+    lab="One step is a model prediction plus scheduler arithmetic. The scheduler gets that prediction, t and x_t, and gives the "
+        "latents of the next, cleaner timestep. The UNet gets the noisy latents, the timestep and the text and gives a prediction.",
+    terms=TERMS,
+    slots={"state": Slot(
+        award=["scheduler changes/makes/denoises latents"],
+        deny={
+            "unet makes image": "The UNet does not output pixels: it predicts something about the latents, and the VAE makes the picture.",
+            "unet predicts image": "The UNet predicts in the latents; there are no pixels before the VAE.",
+            "scheduler predicts noise": "Predicting is the UNet's part; the scheduler only does arithmetic with the prediction.",
+            "scheduler makes image": "The scheduler returns latents; pixels appear only in the VAE.",
+        },
+    )},
+    must_award={"state": [
+        "The latents, a (1, 4, 16, 16) tensor, are updated by scheduler.step from the noise that the UNet predicts.",
+        "The scheduler turns the noisy latents of shape (1, 4, 16, 16) into cleaner ones, using the UNet's noise prediction.",
+        "In each of the 10 steps the UNet predicts the noise and then scheduler.step changes the latents.",
+    ]},
+    must_deny={"state": [
+        "The UNet outputs the image of 128 pixels in each step.",
+        "The scheduler predicts the noise in the latents and the UNet removes it.",
+    ]},
+)
+check.slot(lambda: grade(check.explanation("step-in-words"), RUBRIC, rerun())["state"], "what is transformed, and by what")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="words-axis" of="step-in-words" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-axis", points=1)
+with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("step-in-words").get("axis"), "`axis:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import Amounts, Rubric, Slot, grade
+
+@reference
+def rerun():
+    """The facts of the traced run of section 3, made again."""
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    pipe = load_pipeline("bundled", "cpu")
+    with trace(pipe) as again:
+        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+    return again.facts()
+
+TERMS = {
+    "latents": "latent*, latent tensor, latents tensor, x_t, noisy sample, noisy latent*",
+    "scheduler": "scheduler*, scheduler.step, ddim*, step method, update rule",
+    "unet": "unet*, u-net, denoiser, network, model",
+    "noise": "noise, noise_pred, predicted noise, noise prediction, epsilon, eps",
+    "image": "image*, picture*, pixel*",
+    "guidance": "guidance, classifier-free guidance, cfg, guidance scale",
+    "batch": "batch, batch axis, batch dimension, batch size, first axis, first dimension, dim 0",
+    "channels": "channel*",
+    "steps": "step*, timestep*, denoising steps, iterations",
+}
+
+RUBRIC = Rubric(
+    question="Which axis or shape changes on the way through the step, and why?",
+    lab="The batch of its sample is not the number of prompts. Two copies of the latents go in, one beside the empty text and one "
+        "beside yours. Here the batch is back to the number of prompts. With guidance both halves go through the UNet in one call.",
+    terms=TERMS,
+    slots={"axis": Slot(
+        topic=["batch", "guidance"],
+        amounts=Amounts(
+            shapes=["unet.inputs.sample.shape"], counts={"batch": [1, 2], "channels": 4}, key=["batch"],
+        ),
+    )},
+    must_award={"axis": [
+        "The batch axis grows from 1 to 2 before the UNet because guidance needs both predictions.",
+        "Guidance doubles the batch, so the UNet gets (2, 4, 16, 16) while scheduler.step gets (1, 4, 16, 16).",
+        "The batch axis is 2 in the UNet and 1 in scheduler.step, because guidance makes two predictions.",
+    ]},
+    must_deny={"axis": [
+        "The channel axis changes, because the UNet takes 4 channels and returns 3 channels.",
+        "The batch axis is 20 in the UNet because there are twenty calls.",
+    ]},
+)
+check.slot(lambda: grade(check.explanation("step-in-words"), RUBRIC, rerun())["axis"], "what changes shape, with its numbers")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="words-trade-off" of="step-in-words" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-trade-off", points=1)
+with check.part("`trade-off:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("step-in-words").get("trade-off"), "`trade-off:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import Rubric, Slot, Trend, grade
+
+@reference
+def rerun():
+    """The facts of the traced run of section 3, made again."""
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    pipe = load_pipeline("bundled", "cpu")
+    with trace(pipe) as again:
+        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+    return again.facts()
+
+TERMS = {
+    "latents": "latent*, latent tensor, latents tensor, x_t, noisy sample, noisy latent*",
+    "scheduler": "scheduler*, scheduler.step, ddim*, step method, update rule",
+    "unet": "unet*, u-net, denoiser, network, model",
+    "noise": "noise, noise_pred, predicted noise, noise prediction, epsilon, eps",
+    "image": "image*, picture*, pixel*",
+    "guidance": "guidance, classifier-free guidance, cfg, guidance scale",
+    "batch": "batch, batch axis, batch dimension, batch size, first axis, first dimension, dim 0",
+    "channels": "channel*",
+    "steps": "step*, timestep*, denoising steps, iterations",
+}
+
+RUBRIC = Rubric(
+    question="What do you gain and what do you pay when you use more steps?",
+    lab="Each later step starts from a better x_t and therefore asks an easier question.",
+    terms=TERMS,
+    slots={"trade-off": Slot(trend=Trend("steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}))},
+    must_award={"trade-off": [
+        "More steps give a better picture but take more time.",
+        "With more steps the quality goes up, and so does the latency, because each step is another UNet call.",
+        "Fewer steps are faster but the image gets worse.",
+    ]},
+    must_deny={"trade-off": [
+        "More steps make the run faster and the picture worse.",
+        "Using more steps lowers the latency while the quality goes up.",
+    ]},
+)
+check.slot(lambda: grade(check.explanation("step-in-words"), RUBRIC, rerun())["trade-off"], "what more steps gain and cost")
+### END HIDDEN TESTS
+check.score()
 
 # %% [markdown]
 # ## 7 · Notice

@@ -243,3 +243,53 @@ def repaired_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_on
     alpha_t, alpha_prev = alphas_cumprod[t], alphas_cumprod[prev]
     clean = (x_t - (1 - alpha_t) ** 0.5 * noise_pred) / alpha_t**0.5
     return alpha_prev**0.5 * clean + (1 - alpha_prev) ** 0.5 * noise_pred
+
+# %% wrong="step-in-words" name="the shape that the scheduler sees" keeps={"words-shape": 0, "words-calls": 1, "words-gain-cost": 1, "words-state": 1, "words-axis": 1, "words-trade-off": 1}
+# %%explain step-in-words
+# state: In every step scheduler.step turns the latents into slightly cleaner latents, with the help of the noise that the UNet predicts.
+# axis: The batch axis is doubled from 1 to 2 for the UNet because guidance needs two predictions of the same latents.
+# trade-off: With more steps the picture gets better, but the run takes longer because there are more UNet calls.
+# shape: (1, 4, 16, 16)
+# calls: 10
+# gain: quality up
+# cost: latency up
+
+# %% wrong="step-in-words" name="the UNet outputs the picture" keeps={"words-shape": 1, "words-calls": 1, "words-gain-cost": 1, "words-state": 0, "words-axis": 1, "words-trade-off": 1}
+# %%explain step-in-words
+# state: In every step the UNet outputs a cleaner image of 128 by 128 pixels.
+# axis: The batch axis is doubled from 1 to 2 for the UNet because guidance needs two predictions of the same latents.
+# trade-off: With more steps the picture gets better, but the run takes longer because there are more UNet calls.
+# shape: (2, 4, 16, 16)
+# calls: 10
+# gain: quality up
+# cost: latency up
+
+# %% wrong="step-in-words" name="guidance doubles the calls" keeps={"words-shape": 0, "words-calls": 0, "words-gain-cost": 1, "words-state": 1, "words-axis": 0, "words-trade-off": 1}
+# %%explain step-in-words
+# state: In every step scheduler.step turns the latents into slightly cleaner latents, with the help of the noise that the UNet predicts.
+# axis: The latents have 3 channels and they stay like this because guidance only makes the UNet run twice.
+# trade-off: With more steps the picture gets better, but the run takes longer because there are more UNet calls.
+# shape: (1, 4, 16, 16)
+# calls: 20
+# gain: quality up
+# cost: latency up
+
+# %% wrong="step-in-words" name="more steps are faster" keeps={"words-shape": 1, "words-calls": 1, "words-gain-cost": 0, "words-state": 1, "words-axis": 1, "words-trade-off": 0}
+# %%explain step-in-words
+# state: In every step scheduler.step turns the latents into slightly cleaner latents, with the help of the noise that the UNet predicts.
+# axis: The batch axis is doubled from 1 to 2 for the UNet because guidance needs two predictions of the same latents.
+# trade-off: More steps make the run faster, but the picture gets worse because the steps are smaller.
+# shape: (2, 4, 16, 16)
+# calls: 10
+# gain: latency down
+# cost: quality down
+
+# %% wrong="step-in-words" name="keywords without a sentence" keeps={"words-shape": 1, "words-calls": 1, "words-gain-cost": 1, "words-state": 0, "words-axis": 0, "words-trade-off": 0}
+# %%explain step-in-words
+# state: latents scheduler.step UNet noise_pred (1, 4, 16, 16) update transform state tensor
+# axis: batch axis 1 2 guidance (2, 4, 16, 16) channels 4
+# trade-off: steps quality up latency up UNet calls more better
+# shape: (2, 4, 16, 16)
+# calls: 10
+# gain: quality up
+# cost: latency up
