@@ -209,9 +209,7 @@ class Instrument:
             if static:
                 continue
             full = name if method == "__call__" else f"{name}.{method}"
-            rule = RESULT if kind == "scheduler" else DATA
-            if kind == "tokenizer":
-                rule = RESULT
+            rule = {"scheduler": 0, "tokenizer": RESULT}.get(kind, DATA)
             if self.depth != "all" or kind != "scheduler":
                 rule |= OUTSIDE
             point = StatefulPoint(

@@ -11,10 +11,10 @@ class LivePrinter:
     def __init__(self, recorder, write=None):
         self.recorder = recorder
         self.write = write or self._print
-        self.turn: list = []
-        self.last: list = []
+        self.last: list = []  # what the turn before this one consisted of
+        self.turn: list = []  # the same for this turn
+        self.held: list = []  # lines of this turn that may turn out to repeat the one before
         self.repeats = 0
-        self.number = 0
 
     @staticmethod
     def _print(line: str) -> None:
@@ -22,43 +22,39 @@ class LivePrinter:
         sys.stdout.flush()
 
     def __call__(self, point, log, seq, parent, inputs, outputs, ns, status) -> None:
-        level = 0 if parent < 0 else 1
         keys = self.recorder.keys
-        text = f"{'  ' * level}{point.name}  {_inputs(point, keys[inputs] if inputs >= 0 else None)}"
+        text = f"{'  ' * _level(log, parent)}{point.name}  {_inputs(point, keys[inputs] if inputs >= 0 else None)}"
         if outputs >= 0:
             text += f" → {view.show(view.view(keys[outputs]), 80)}"
         if status:
             text += f"  raised {self.recorder.errors[status - 1]}"
         mark = (point.id, spec.coarse(keys[inputs]) if inputs >= 0 else None, status)
-        self.turn.append((mark, f"{text}  {ns / 1e6:.2f} ms"))
+        self.turn.append(mark)
+        self.held.append(f"{text}  {ns / 1e6:.2f} ms")
         ends_turn = point.kind == "scheduler" and point.name.rpartition(".")[2].startswith("step")
-        if ends_turn:
-            self.number += 1
-            marks = [m for m, _ in self.turn]
-            if marks == self.last:
-                self.repeats += 1
-            else:
-                self._flush_repeats()
-                for _, line in self.turn:
-                    self.write(line)
-            self.last, self.turn = marks, []
-        elif not self.last or mark not in self.last:
-            self._flush_repeats()
-            for _, line in self.turn:
-                self.write(line)
-            self.turn = []
+        if ends_turn and self.last[-len(self.turn) :] == self.turn:
+            self.repeats += 1
+            self.held, self.turn = [], []
+        elif ends_turn or mark not in self.last:
+            self._flush()
+        if ends_turn and self.turn:
+            self.last, self.turn = self.turn, []
 
-    def _flush_repeats(self) -> None:
+    def _flush(self) -> None:
         if self.repeats:
-            self.write(f"  … the same {len(self.last)} boundaries ×{self.repeats}")
+            self.write(f"  … the step before, ×{self.repeats} more")
         self.repeats = 0
+        for line in self.held:
+            self.write(line)
+        self.held = []
 
     def close(self) -> None:
         """Prints what was held back."""
-        self._flush_repeats()
-        for _, line in self.turn:
-            self.write(line)
-        self.turn = []
+        self._flush()
+
+
+def _level(log, parent) -> int:
+    return 0 if parent < 0 else 1
 
 
 def _inputs(point, key) -> str:

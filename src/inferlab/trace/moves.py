@@ -145,5 +145,6 @@ def cache_methods(component_classes):
                 found[cls] = None
     for cls in found:
         for method, function in vars(cls).items():
-            if not method.startswith("_") and type(function).__name__ == "function":
+            reads = method.startswith(("_", "get_", "is_", "has_"))
+            if not reads and type(function).__name__ == "function":
                 yield cls, method
