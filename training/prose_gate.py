@@ -25,6 +25,8 @@ from inferlab.lab.explain import prose as prose_module
 from inferlab.lab.explain.prose import OrderModel, classes, features
 from inferlab.lab.explain.words import clean, sentences
 
+ANSWER_WEIGHT = 6
+"""How often a tuning answer counts: documentation is formal, answers are not."""
 PACKAGES = ("diffusers", "transformers", "accelerate", "torch", "numpy", "matplotlib", "pandas", "IPython")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 
@@ -141,6 +143,14 @@ def main() -> None:
                 tri[f"{a} {b} {c}"] += 1
                 a, b = b, c
             bi["<s> <s>"] += 1
+    for tokens, is_prose in tuning_answers(pathlib.Path("tests/explanations")):
+        if is_prose:
+            a, b = "<s>", "<s>"
+            for c in [*classes(tokens), "</s>"]:
+                for table, key in ((uni, c), (bi, f"{b} {c}"), (tri, f"{a} {b} {c}")):
+                    table[key] += ANSWER_WEIGHT
+                a, b = b, c
+            bi["<s> <s>"] += ANSWER_WEIGHT
     counts = {"uni": dict(sorted(uni.items())), "bi": {k: v for k, v in sorted(bi.items()) if v > 1},
               "tri": {k: v for k, v in sorted(tri.items()) if v > 3}}
     args.out.mkdir(parents=True, exist_ok=True)

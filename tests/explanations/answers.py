@@ -92,7 +92,6 @@ def mutations(row: Row):
     yield "words shuffled", changed(shuffled)
     yield "words sorted", changed(lambda t: " ".join(sorted(t.rstrip(".").split())))
     yield "words reversed", changed(lambda t: " ".join(reversed(t.rstrip(".").split())))
-    yield "content words only", changed(lambda t: " ".join(w for w in t.rstrip(".").split() if len(w) > 3))
     yield "negated as a whole", changed(lambda t: "It is not true that " + t[:1].lower() + t[1:])
     yield "negated: nobody claims", changed(lambda t: "Nobody should claim that " + t[:1].lower() + t[1:])
     yield "negated: wrong to say", changed(lambda t: "It would be wrong to say that " + t[:1].lower() + t[1:])

@@ -15,9 +15,9 @@ DENOISE = Rubric(
         "scheduler's step method then combines the noise prediction with the current latents to give the next latents. Running "
         "more steps costs more UNet calls and usually gives a better image.",
     terms={
-        "latents": "latent*, x_t, x_prev, noisy sample, current sample, state tensor, latent tensor, latent state, noisy latent*, sample",
+        "latents": "latent*, x_t, x_prev, noisy sample, current sample, state tensor, latent tensor, latent state, noisy latent*, sample, previous sample, next sample, sample*",
         "scheduler": "scheduler*, scheduler.step, ddim*, ddimscheduler*, step method, update rule, solver, sampler, step function, scheduler step, "
-                     "scheduler's step method, scheduler's step, scheduler's step function, step()",
+                     "scheduler's step method, scheduler's step, scheduler's step function",
         "unet": "unet*, u-net, denoiser, network, model, unet2dconditionmodel*, neural network, noise predictor",
         "noise": "noise, noise pred*, predicted noise, noise_pred, epsilon, eps, noise estimate*, estimated noise, prediction*, noise guess, model output, epsilon prediction",
         "image": "image*, picture*, pixel*, photo*, rgb, drawing",
@@ -31,7 +31,8 @@ DENOISE = Rubric(
     },
     slots={
         "state": Slot(
-            award=["scheduler changes/makes/denoises latents", "* changes/makes/denoises latents + scheduler uses noise"],
+            award=["scheduler changes/makes/denoises latents", "* changes/makes/denoises latents + scheduler uses noise",
+                   "scheduler remove/subtract/strip noise"],
             deny={
                 "unet makes/predicts image": "The UNet returns a noise prediction, not an image.",
                 "unet changes latents": "The UNet only predicts; scheduler.step makes the next latents.",
@@ -42,6 +43,7 @@ DENOISE = Rubric(
                 "scheduler predicts noise": "The UNet predicts the noise; the scheduler uses it.",
                 "scheduler makes noise": "The UNet predicts the noise; the scheduler uses it.",
             },
+            topic=["latents"],
         ),
         "axis": Slot(
             amounts=Amounts(

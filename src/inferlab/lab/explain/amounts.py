@@ -24,6 +24,7 @@ class Found:
     wrong: list[str] = field(default_factory=list)
     denied: list[str] = field(default_factory=list)
     doubtful: list[str] = field(default_factory=list)
+    refuted: list[str] = field(default_factory=list)
 
 
 def resolve(value: object, facts: Mapping[str, object]) -> list[object]:
@@ -69,6 +70,8 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
                 continue
             right = any(t.amount.is_like(v) for v in counts[term])
             if away or supposed:
+                if inside and not right:
+                    found.refuted.append(f"{t.word} {term}")
                 if right and away:
                     found.denied.append(f"{t.word} {term}")
             elif right:
@@ -81,8 +84,7 @@ def _shape(value, word, i, away, supposed, found, shapes, known, of, mentions, t
     whole = value in shapes
     part = not whole and (value in known or len(value) >= 2 and any(_within(value, s) for s in known))
     if away:
-        if whole:
-            found.denied.append(word)
+        (found.denied if whole else found.refuted).append(word)
         return
     if whole:
         near = _owner(i, mentions, of, tokens)
@@ -119,9 +121,12 @@ def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | N
     if after and after[0].at - i <= 3 and after[0].term in counts and all(
             t.kind == "word" and t.word not in _LINK | {"and", "for", "into", "on", "while", "but", "when"} for t in tokens[i + 1:after[0].at] if t.word not in ("-",)):
         return after[0].term
-    before = [m for m in mentions if m.end <= i]
+    before = [m for m in mentions if m.end <= i and not (m.term not in counts and tokens[m.at - 1].word in ("of", "the"))]
+    if tokens[i].word in ("one", "single", "two") and not (tokens[i - 1].word in ("is", "=", ":", "of", "to", "are")):
+        return None
+    inner = {k for m in mentions for k in range(m.at, m.end)}
     if before and before[-1].term in counts and i - before[-1].end <= 6 and all(
-            t.word in _LINK or t.kind == "amount" or t.word in ("and",) for t in tokens[before[-1].end:i]):
+            t.word in _LINK or t.kind == "amount" or t.word == "and" or k in inner for k, t in enumerate(tokens[before[-1].end:i], before[-1].end)):
         if after and after[0].at == i + 1:
             return None
         return before[-1].term

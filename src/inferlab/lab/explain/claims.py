@@ -34,10 +34,9 @@ def read_claim(text: str, terms: Mapping[str, str]) -> Claim:
         if one in VERBS:
             classes.add(one)
         else:
-            found = VERB_INDEX.get(phrase(one))
-            if not found:
-                raise ValueError(f"claim {text.strip()!r}: {one!r} is no verb class ({', '.join(VERBS)})")
-            classes |= found
+            if phrase(one) not in VERB_INDEX:
+                raise ValueError(f"claim {text.strip()!r}: {one!r} is neither a verb class ({', '.join(VERBS)}) nor a verb in one")
+            classes.add("=" + phrase(one)[0])
     return Claim(subject, frozenset(classes), target, text.strip())
 
 

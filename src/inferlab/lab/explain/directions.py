@@ -80,6 +80,7 @@ _CUES = Table({
     **{k: ("carry", v) for k, v in lex.CARRIERS.items()},
 })
 _HEDGES = Table(lex.HEDGES)
+_TRANSITIVE = frozenset(("fre", "cut", "sav", "trim", "avoid", "skip", "remov", "eliminat", "minimis", "minimiz", "limit", "cap", "spar", "add", "gain", "reliev"))
 _STOP = {",", ":", "(", ")", "\u2192", "->", "=>", "="}
 
 
@@ -145,10 +146,24 @@ def effects(sentence: Sentence, table: Table = _QUANTITY) -> list[Effect]:
     out: list[Effect] = []
     for cue in cues:
         out += _bind(tokens, cue, cues, quantities)
+    out += _so_does(tokens, out, quantities)
     hedges = [n for n in range(len(tokens)) if _HEDGES.match(tokens, n)]
     out = [replace(e, negated=negated(tokens, e.at, marks), hedged=bool(hedges),
                    words=" ".join(t.word for t in tokens[e.at:e.end])) for e in out]
     return sorted(set(out), key=lambda e: (e.at, e.end, e.quantity, e.sign))
+
+
+def _so_does(tokens: tuple[Token, ...], found: list[Effect], quantities: list) -> list[Effect]:
+    """`latency falls and so does the quality`: the same way as what went before."""
+    out = []
+    for i in range(len(tokens) - 1):
+        if tokens[i].word == "so" and tokens[i + 1].word in ("do", "does", "did", "is", "are", "will", "would"):
+            before = [e for e in found if e.end <= i and e.quantity != "lever"]
+            after = next((q for q in quantities if 0 < q[0] - i <= 6), None)
+            if before and after and before[-1].sign:
+                raised = before[-1].sign * (-1 if before[-1].quantity == "quality" and "error" in before[-1].words else 1)
+                out.append(Effect(after[2], raised * after[3], i, after[1]))
+    return out
 
 
 def _weak_spend(tokens: tuple[Token, ...], cues: list) -> list:
@@ -183,10 +198,14 @@ def _bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -
     elif kind == "verb":
         target = ahead or back
         passive = at and tokens[at - 1].word in lex.AUXILIARY - {"to", "will", "can", "would", "may", "could", "must", "should"}
+        if not passive and not ahead and tokens[at].stem in _TRANSITIVE:
+            target = None
         if back and (passive or tokens[end:end + 1] and tokens[end].word in ("from", "to", "by", "with", "linearly", "as")):
             target = back
     else:
         target = ahead or (back if kind in ("lose", "win") and tokens[at].kind == "word" else None)
+    if target and target[2] == "lever" and kind in ("lose", "win", "good"):
+        target = None
     if not target:
         if kind == "good" or (kind == "win" and tokens[at].stem in ("improv", "better")) or (
                 kind == "lose" and tokens[at].stem in ("degrad", "worsen", "suffer", "deteriorat")):
@@ -207,7 +226,7 @@ def _ahead(tokens, end, cues, quantities, reach):
     for q in quantities:
         if end - 1 <= q[0] <= end + reach and q[0] >= end:
             between = tokens[end:q[0]]
-            if any(t.word in _STOP or t.word in lex.BREAKS - {"as"} for t in between):
+            if any(t.word in _STOP or t.word in lex.BREAKS for t in between):
                 return None
             if any(end <= c[0] < q[0] and c[2] in ("verb", "part", "spend", "carry", "lose") for c in cues):
                 return None

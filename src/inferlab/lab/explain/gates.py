@@ -7,14 +7,14 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from .prose import prose_score
+from .prose import FUNCTION_WORDS, prose_score
 from .words import Sentence, clean, odd_alphabet, sentences
 
 MAX_FIELD = 1_200
 MAX_WORDS = 110
 MAX_SENTENCES = 6
 ECHO = 0.6
-PROSE_LOW, PROSE_OK = 0.25, 0.5
+PROSE_LOW, PROSE_OK = 0.06, 0.15
 
 _INJECTION = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instruction|rule|rubric|prompt|above|previous|criteria|check)"
@@ -68,6 +68,20 @@ def retraction(text: str) -> str:
     """The words that take a whole answer back ("none of this is true"), "" if there are none."""
     m = _RETRACTION.search(text)
     return m.group(0).strip() if m else ""
+
+
+_STRONG = re.compile(
+    r"n't|\b(?:not?|never|cannot|nobody|none|false|wrong|incorrect|untrue|mistake|mistaken|myth|misconception|misunderstanding|lie|fallacy|error|nonsense|inaccurate|"
+    r"misleading|doubt|dispute|reject|deny|disagree|refuse|contrary|against|opposite|reverse|negation|far from|no one|no-one|fiction|impossible|unlikely|doubtful|"
+    r"supposedly|allegedly|misreading|misbelief|hardly)\b", re.IGNORECASE)
+
+
+def strongly_framed(text: str) -> str:
+    """The words of a frame that says no ("it is wrong to say", "nobody should claim"), "" if there are none; two
+    frames in one sentence count as one that does."""
+    frames = [m.group(0).strip() for m in _FRAME.finditer(text)]
+    strong = [f for f in frames if _STRONG.search(f)]
+    return strong[0] if strong else " ... ".join(frames) if len(frames) > 1 else ""
 
 
 def framed(text: str) -> str:
@@ -158,6 +172,22 @@ class Gate:
     evidence: tuple[str, ...] = ()
 
 
+def listing(parts: list[Sentence]) -> bool:
+    """Whether a text is a list of words: most of what stands between its commas is one to three words, none of them
+    a function word or a direction."""
+    for s in parts:
+        chunks: list[list[str]] = [[]]
+        for t in s.tokens:
+            if t.word in (",", "/", "|", "+"):
+                chunks.append([])
+            elif t.kind in ("word", "amount"):
+                chunks[-1].append(t.word)
+        bare = sum(0 < len(c) <= 3 and not any(w in FUNCTION_WORDS for w in c) for c in chunks)
+        if len(chunks) >= 4 and bare >= 0.6 * len(chunks):
+            return True
+    return False
+
+
 def prose_of(parts: list[Sentence]) -> float:
     """The prose score of a text: of its sentences together, in (0, 1)."""
     return prose_score([s.tokens for s in parts])
@@ -184,6 +214,8 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str) -> Gate:
         return Gate("review", f"This is longer than the one or two sentences asked for ({words} words); a person will read it.")
     if words < 3:
         return Gate("deny", "This is too short to be an explanation.", (cleaned.strip(),))
+    if listing(parts):
+        return Gate("deny", "This is a list of words, not a sentence.", (cleaned.strip()[:80],))
     score = prose_of(parts)
     if score < PROSE_LOW:
         return Gate("deny", "This does not read as sentences.", (f"prose score {score:.2f}",))

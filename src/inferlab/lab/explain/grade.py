@@ -10,7 +10,7 @@ from .facts import facts_of
 from .outcome import Outcome, award, deny, review
 from .relations import Relation, relations
 from .rubric import Rubric, Slot
-from .trends import is_framed, read_trend
+from .trends import Reading, is_framed, read_trend
 from .vocabulary import Vocabulary, vocabulary
 from .words import Sentence, clean, sentences
 
@@ -75,10 +75,15 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
     found = [r for s in parts for r in relations(s, words.mentions(s), actors_of([*slot.award, *slot.deny], rubric.terms))]
     if slot.award or slot.deny:
         results.append(_claims(found, slot, rubric, parts, words))
+    refuted = bool(_refuted(found, slot, rubric))
     if slot.amounts:
-        results.append(_amounts(read_amounts(parts, slot.amounts, rubric, facts, words), slot))
+        amounts = read_amounts(parts, slot.amounts, rubric, facts, words)
+        refuted |= bool(amounts.refuted)
+        results.append(_amounts(amounts, slot))
     if slot.trend:
-        results.append(_trend(parts, slot, rubric, words))
+        reading = read_trend(parts, slot.trend, rubric, words)
+        refuted |= bool(reading.refuted)
+        results.append(_trend(reading, slot))
     if slot.topic:
         said = {m.term for s in parts for m in words.mentions(s)}
         if not said & set(slot.topic):
@@ -90,9 +95,9 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
     if doubtful:
         return doubtful[0]
     evidence = tuple(e for r in results for e in r.evidence)
-    frame = is_framed(parts)
-    if frame and not any(s for s in parts if not gates.framed(s.text)) and not slot.deny:
-        return review("This speaks of what others say; a person will read it.", (frame,))
+    frame = next((f for f in (gates.strongly_framed(s.text) for s in parts) if f), "")
+    if frame and not refuted:
+        return review("This says of something that it is not so, and it is not clear of what; a person will read it.", (frame,))
     return award("This says what your trace shows.", evidence)
 
 
@@ -101,7 +106,7 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
     for entry, message in slot.deny.items():
         for r in found:
             if any(says(c, r, context, lenient=False) for c in claims(entry, rubric.terms)):
-                if not (r.negated or r.framed) and (r.sure or any(c.subject in ("*", "") for c in claims(entry, rubric.terms))):
+                if not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") for c in claims(entry, rubric.terms))):
                     return (review("This may say two things; a person will read it.", (r.text,)) if r.hedged
                             else deny(message or "This names the wrong thing.", (r.text,)))
     if not slot.award:
@@ -139,9 +144,14 @@ def _amounts(found: Found, slot: Slot) -> Outcome:
     return review("The number from the trace that settles this is not there; a person will read it.", quoted)
 
 
-def _trend(parts: list[Sentence], slot: Slot, rubric: Rubric, words: Vocabulary) -> Outcome:
+def _refuted(found: list[Relation], slot: Slot, rubric: Rubric) -> list[str]:
+    """The known misconceptions that the answer mentions in order to reject them."""
+    return [entry for entry in slot.deny for r in found if r.framed and not r.negated and any(
+        says(c, r, frozenset(), lenient=False) for c in claims(entry, rubric.terms))]
+
+
+def _trend(reading: Reading, slot: Slot) -> Outcome:
     trend = slot.trend
-    reading = read_trend(parts, trend, rubric, words)
     if reading.wrong:
         return deny("This turns a direction round, or says both ways.", tuple(reading.wrong))
     if reading.denied:

@@ -34,13 +34,14 @@ QUANTITIES = _table(_QUANTITIES)
 
 MODIFIERS = _table({
     +1: "more, higher, greater, bigger, larger, extra, additional, increased, longer, added, rising, growing, elevated, heavier, bigger, "
-        "many, raised, doubled, considerable, significant, most",
+        "many, another, further, raised, doubled, considerable, significant, most",
     -1: "less, fewer, lower, smaller, reduced, shorter, decreased, lesser, lowered, shrinking, falling, lighter, few, halved, least, minimal",
 })
 PARTICLES = _table({+1: "up, upward, upwards", -1: "down, downward, downwards"})
 BETTER = _table({+1: "better, improved, nicer, best", -1: "worse, poorer, poor, degraded, bad, worst, inferior"})
 CARRIERS = _table({
     ("time", -1): "faster, quicker, speedier, fast, quick, quickly, swifter, sooner, speedily, rapid, rapidly, fastest, snappier, speeds up, "
+                  "finish sooner, finishes sooner, done sooner, shortens the run, shorten the run, shorter run, shortening the run, less waiting, "
                   "speed up, speed things up, speeds things up, finish earlier, finishes earlier",
     ("time", +1): "slower, slow, slowly, slows, slows down, slow down, longer to, takes longer, take longer, took longer, taking longer, wait longer, waits longer, "
                   "waiting longer, runs longer, run longer, lasts longer, needs longer, slowed, slowing, slowing down, slowed down, "

@@ -8,12 +8,13 @@ VERBS = {
                "step, map, nudge, push, shift, swap, clean, clean up, subtract, remove, strip, correct, bring, carry, "
                "move, take to, mutate, improve, integrate, iterate, propagate, progress, apply, revise, edit, transition, own, "
                "responsible, handle, perform, write, walk, drive, tweak, touch, work on, act on, operate on, set, go from, steer, peel off, take away, "
-               "fold, blend, clear, reduce, shape, feed back, reassign, become",
+               "fold, blend, clear, reduce, shape, feed back, reassign, become, combine, merge, take out, pull out",
     "denoises": "denoise, de-noise",
-    "makes": "make, produce, return, give, generate, output, compute, calculate, yield, create, emit, build, derive, obtain, get, form, "
+    "makes": "make, produce, return, give, generate, output, compute, calculate, yield, create, emit, build, derive, form, "
              "deliver, construct, draw, paint, render, spit out, come out, provide, work out, hand back, pass back, hand over, "
              "arrive at, result in, write, issue, supply, synthesise, synthesize, determine, figure out, spit, put out, come up with, evaluate, send out, pop out",
-    "predicts": "predict, estimate, guess, infer, tell, say, approximate, forecast, identify, judge, detect, find, see, measure, report, regress",
+    "predicts": "predict, estimate, guess, infer, tell, say, approximate, forecast, identify, judge, regress, anticipate",
+    "obtains": "obtain, get, receive, end up with",
     "uses": "use, take, consume, receive, combine, read, need, see, get, accept, ingest, rely on, work with, require, mix, employ, plug, involve, want",
     "keeps": "keep, store, hold, save, cache, remember, retain, reuse, append, add, concatenate, write, preserve, collect, record, stash, accumulate, "
              "memorise, memorize, contain, gather, stack, extend, put, tack on, insert, push, attach, hang on to, hold on to, maintain, stay",
@@ -30,6 +31,8 @@ VERBS = {
     "shows": "show, display, track, report, count, print, log, indicate, monitor, visualise, visualize",
     "is": "be, equal, mean, remain, stay, consist of, represent",
     "passes": "pass, feed, hand, go, send, flow, travel, give, enter, move, cross, come, deliver, receive",
+    "other": "belong, live, sit, happen, let, cause, start, begin, end, seem, look, know, want, follow, come, depend, matter, allow, help, try, "
+             "lie, do, have, keep on, continue, finish, stop, wait, leave, force, enable, compare, repeat, serve, act, behave, double, halve, influence, affect",
     "matches": "match, agree, fit, correspond, interchangeable, swap, compatible, exchange",
 }
 """Class -> its verbs. A verb may be in several classes."""

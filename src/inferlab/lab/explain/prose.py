@@ -35,7 +35,7 @@ def word_class(word: str) -> str:
     if word in FUNCTION_WORDS:
         return word
     if "_" in word or "." in word:
-        return "<id>"
+        return "<w>"
     for ending in _ENDINGS:
         if len(word) > len(ending) + 2 and word.endswith(ending):
             return f"<-{ending}>"
@@ -48,7 +48,7 @@ def classes(tokens: tuple[Token, ...] | list[Token]) -> list[str]:
         if t.kind == "word":
             out.append(word_class(t.word))
         elif t.kind == "amount":
-            out.append("<shape>" if t.amount.kind == "shape" else "<num>")
+            out.append("<w>" if t.amount.kind == "shape" else "<num>")
         elif t.kind == "arrow":
             out.append("<arrow>")
         elif t.word in (",", ":", "(", ")", "-", "="):

@@ -24,6 +24,9 @@ _SUBORDINATE = frozenset("which that who whose what".split(" "))
 _DETERMINERS = frozenset("the a an this each every its their my your our no another any some per next first last one single".split(" "))
 
 
+_LIGHT = frozenset("do does did done doing perform performs performed make makes made carry carries handle handles execute executes own owns responsible charge".split(" "))
+
+
 @dataclass(frozen=True, slots=True)
 class Relation:
     """`agents` and `objects` are terms ("it" for a pronoun); `classes` the verb's. `sure` is False where the agent
@@ -40,6 +43,7 @@ class Relation:
     at: int
     text: str
     bad_objects: frozenset[str] = frozenset()
+    close: bool = True
 
 
 def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str]) -> list[Relation]:
@@ -51,18 +55,43 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
     frame_from, frame_to = _frame(sentence)
     verbs = _verbs(tokens, taken)
     out = []
+    subject: tuple[frozenset[str], bool] = (frozenset(), False)
     for n, (at, end, classes) in enumerate(verbs):
         before_verb = verbs[n - 1][1] if n else 0
         after = next((v[0] for v in verbs[n + 1:] if not _infinitive(tokens, v[0])), len(tokens))
-        agents, objects, bad, sure = _roles(tokens, mentions, actors, at, end, before_verb, after)
+        agents, objects, bad, sure, passive = _roles(tokens, mentions, actors, at, end, after)
+        if not passive and n and subject[0] and _goes_on(tokens, at) and not any(before_verb <= m.at and m.end <= at and m.at > _joint(tokens, at) for m in mentions):
+            agents, sure = subject
+        subject = (objects if passive else agents, sure or passive)
+        if not passive:
+            by = _by_agent(tokens, [m for m in mentions if end <= m.at < after], actors, end, after) if agents and "changes" in classes else frozenset()
+            if by and by != agents:
+                out.append(Relation(by, classes, agents, tokens[at].word, negated(tokens, at, marks), hedged,
+                                    frame_from <= tokens[at].start - tokens[0].start < frame_to, True, at, sentence.text))
         if not agents and not objects:
             continue
         no = negated(tokens, at, marks) or _denied_object(tokens, end, mentions)
+        close = any(0 <= m.at - end <= 5 for m in mentions) or not objects
         out.append(Relation(agents, classes, objects, tokens[at].word, no, hedged,
-                            frame_from <= tokens[at].start - tokens[0].start < frame_to, sure, at, sentence.text, bad))
+                            frame_from <= tokens[at].start - tokens[0].start < frame_to, sure, at, sentence.text, bad, close))
     out += _arrows(sentence, mentions, hedged)
     out += _nominal(sentence, mentions, hedged, frame_from, frame_to, marks)
     return out
+
+
+def _joint(tokens: tuple[Token, ...], at: int) -> int:
+    """Where the `and` or comma is that joins the verb at `at` to the verb before it."""
+    i = at
+    while i and (tokens[i - 1].word in lex.AUXILIARY or tokens[i - 1].word in ("then", "also", "so", "thus", "finally", "only")
+                 or tokens[i - 1].word.endswith("ly")):
+        i -= 1
+    return i - 1
+
+
+def _goes_on(tokens: tuple[Token, ...], at: int) -> bool:
+    """Whether the verb shares the subject of the one before: `takes the noise and returns ...`."""
+    i = _joint(tokens, at)
+    return i > 0 and tokens[i].word in ("and", ",", "then", "but", "or")
 
 
 def _frame(sentence: Sentence) -> tuple[int, int]:
@@ -87,7 +116,10 @@ def _verbs(tokens: tuple[Token, ...], taken: set[int]) -> list[tuple[int, int, f
     while i < len(tokens):
         hit = _VERBS.match(tokens, i) if tokens[i].kind == "word" and i not in taken else None
         if hit and not (hit[0] == 1 and _noun_use(tokens, i)):
-            out.append((i, i + hit[0], hit[1]))
+            classes = hit[1] | {"=" + tokens[i].stem}
+            if tokens[i].stem in ("take", "tak", "pull", "get", "work") and any(t.word in ("out", "away") for t in tokens[i + 1:i + 7]):
+                classes |= {"changes"}
+            out.append((i, i + hit[0], classes))
             i += hit[0]
         else:
             i += 1
@@ -97,6 +129,8 @@ def _verbs(tokens: tuple[Token, ...], taken: set[int]) -> list[tuple[int, int, f
 def _noun_use(tokens: tuple[Token, ...], i: int) -> bool:
     """`the update`, `each change`, `its output`: a noun; `the updated latents`, `cached keys`: an adjective."""
     before = tokens[i - 1].word if i else ""
+    if any(t.word in _LIGHT for t in tokens[max(0, i - 4):i]) and tokens[i + 1:i + 2] and tokens[i + 1].word in ("of", "to", "on"):
+        return False
     if tokens[i].word.endswith("ing") and before in ("by", "for", "of", "in", "without", "and", "is", "are", "from", "instead"):
         return False
     if before in ("this", "that", "it", "which", "one") and tokens[i].word.endswith("s"):
@@ -112,8 +146,9 @@ def _participle(token: Token) -> bool:
     return token.word.endswith(("ed", "en")) or token.word in PARTICIPLES
 
 
-def _preposition(tokens: tuple[Token, ...], at: int, stop: int = 0) -> str:
+def _preposition(tokens: tuple[Token, ...], at: int, mentions: list[Mention], stop: int = 0) -> str:
     """The preposition that introduces the phrase whose term begins at `at`, "" if none."""
+    stop = max([stop, *(m.end for m in mentions if m.end <= at and tokens[m.end - 1].word[-2:] not in ("'s", "s'"))])
     for back in range(1, 6):
         i = at - back
         if i < stop:
@@ -132,23 +167,24 @@ def _possessive(tokens: tuple[Token, ...], m: Mention) -> bool:
     return tokens[m.end - 1].word.endswith(("'s", "s'"))
 
 
-def _roles(tokens, mentions, actors, at, end, previous, after):
-    left = [m for m in mentions if m.end <= at]
+def _roles(tokens, mentions, actors, at, end, after):
+    colon = max((i for i in range(at) if tokens[i].word in (":", ";")), default=-1)
+    left = [m for m in mentions if colon < m.at and m.end <= at]
     right = [m for m in mentions if end <= m.at]
     auxiliaries = [t.word for t in tokens[max(0, at - 4):at]]
     passive = _participle(tokens[at]) and (any(w in _BE for w in auxiliaries) and not any(w in ("has", "have", "had") for w in auxiliaries[-1:])
                                            or _by_follows(tokens, end))
     if passive:
         agents = _by_agent(tokens, right, actors, end, after)
-        patient = _nearest(tokens, left, None, at, previous=previous)
+        patient = _nearest(tokens, left, None, at)
         objects = frozenset(patient[0])
         if patient[0] and patient[2]:
             objects |= _joined(tokens, left, patient[2])
-        return agents, objects, frozenset(), bool(agents)
-    names, sure, _ = _nearest(tokens, left, actors, at, previous=previous)
+        return agents, objects, frozenset(), bool(agents), True
+    names, sure, _ = _nearest(tokens, left, actors, at)
     objects, bad = _objects(tokens, right, end, after)
     if not right and not left:
-        return frozenset(), frozenset(), frozenset(), False
+        return frozenset(), frozenset(), frozenset(), False, False
     if not left and tokens[max(0, at - 2):at] and right and any(t.word in _SUBORDINATE for t in tokens[:at]):
         names, sure = frozenset({right[0].term}), True
         copula = [i for i in range(end, min(end + 6, len(tokens))) if tokens[i].word in ("is", "are", "was", "were", ":")]
@@ -157,7 +193,7 @@ def _roles(tokens, mentions, actors, at, end, previous, after):
     cleft = not objects and right and any(t.word in ("what", "that", "which") for t in tokens[max(0, at - 3):at])
     if cleft and left:
         objects = frozenset(m.term for m in left if m.term not in names)
-    return names, objects, bad, sure
+    return names, objects, bad, sure, False
 
 
 def _by_follows(tokens, end) -> bool:
@@ -166,7 +202,7 @@ def _by_follows(tokens, end) -> bool:
 
 def _by_agent(tokens, right, actors, end, after) -> frozenset[str]:
     for m in right:
-        word = _preposition(tokens, m.at, end)
+        word = _preposition(tokens, m.at, right, end)
         if word in _AGENT_BY and m.term in actors and m.at - end <= 14:
             return frozenset({m.term})
         if word == "using" and m.term in actors and m.at - end <= 4 and not _possessive(tokens, m):
@@ -174,7 +210,7 @@ def _by_agent(tokens, right, actors, end, after) -> frozenset[str]:
     return frozenset()
 
 
-def _nearest(tokens, left, actors, at, previous=0):
+def _nearest(tokens, left, actors, at):
     """(terms, sure, the mention) of the nearest fit subject to the left of a verb."""
     head = at
     while head and (tokens[head - 1].word in lex.AUXILIARY or tokens[head - 1].word in _GLUE or tokens[head - 1].word.endswith("ly")
@@ -195,7 +231,7 @@ def _nearest(tokens, left, actors, at, previous=0):
         if before in ("not", "than", "unlike", "without") or (before == "the" and m.at > 1 and tokens[m.at - 2].word in (
                 "not", "than", "unlike", "of") and tokens[max(0, m.at - 3)].word in ("not", "rather", "instead", "unlike", ",")):
             continue
-        if _preposition(tokens, m.at) in _OF | {"from"}:
+        if _preposition(tokens, m.at, left) in _OF | {"from"}:
             fallback = fallback or m
             continue
         return frozenset({m.term}), at - m.end <= 14, m
@@ -223,7 +259,7 @@ def _objects(tokens, right, end, after):
             bad.add(m.term)
             last = m.end
             continue
-        if any(w in (";", "while", "whereas", "because", "since", "although", "though", "if", "when") for w in words) or (
+        if any(w in (";", ":", "while", "whereas", "because", "since", "although", "though", "if", "when") for w in words) or (
                 "but" in words and not bad):
             break
         preposition = next((w for w in reversed(words) if w in _ASIDE), "")

@@ -20,7 +20,7 @@
     )
 
 A claim is three words, `who does what`: two terms (or `*` for anything) round a verb of `lexicon_verbs.VERBS`
-(changes, makes, predicts, keeps, splits, grows, moves, decodes, uses, avoids, ...; `a/b` for either). "seq grows"
+(changes, makes, predicts, keeps, splits, grows, moves, decodes, uses, avoids, ...), or one verb of a class itself; `a/b` for either). "seq grows"
 alone is what grows, "cache grows seq" what it grows along. It is found in active and passive sentences, never under a
 negation. A slot with several requirements (claims, amounts, a trend) wants all of them.
 """
@@ -29,6 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .cell import canonical
+from .words import phrase
 
 _SIGN = {"up": 1, "down": -1, "same": 0}
 
@@ -105,6 +106,12 @@ class Rubric:
     def __post_init__(self):
         from .claims import read_claim
 
+        owner: dict[tuple[str, ...], str] = {}
+        for term, listing in self.terms.items():
+            for item in listing.split(","):
+                first = owner.setdefault(phrase(item), term)
+                if first != term and phrase(item):
+                    raise ValueError(f"{item.strip()!r} is listed under the terms {first!r} and {term!r}; an answer's word can be one of them only")
         for name, slot in self.slots.items():
             for entry in [*slot.award, *slot.deny]:
                 for part in entry.split("+"):

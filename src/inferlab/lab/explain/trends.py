@@ -26,6 +26,7 @@ class Reading:
     hedged: list[str] = field(default_factory=list)
     lever: bool = False
     unplaced: list[str] = field(default_factory=list)
+    refuted: list[str] = field(default_factory=list)
 
 
 def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: Vocabulary) -> Reading:
@@ -74,6 +75,8 @@ def _place(reading: Reading, e: Effect, pull: int, signs: dict[str, int], hedged
     if away:
         if said == wanted and not saturated:
             reading.denied.append(e.words)
+        elif said != wanted and inside:
+            reading.refuted.append(e.words)
         return
     if e.negated and inside:
         reading.denied.append(e.words)

@@ -44,7 +44,8 @@ class Vocabulary:
                     entries.setdefault(key, name)
         self.table = Table(entries)
         own = {w.rstrip("*") for key in entries for w in key if not w.startswith("#")}
-        self.words = tuple(sorted(w for w in own | _engine_words() if len(w) > 3 and w.isalpha()))
+        self.words = tuple(sorted(w for w in own | _engine_words() if len(w) > 2 and w.isalpha()))
+        self.names = tuple(sorted(w for w in own if "." in w or "_" in w))
         self.known = frozenset(self.words) | frozenset(stem(w) for w in FUNCTION_WORDS) | FUNCTION_WORDS
         self._mended: dict[str, str] = {}
 
@@ -53,10 +54,15 @@ class Vocabulary:
         out, changed = [], 0
         for token in sentence.tokens:
             fixed = token
-            if token.kind == "word" and len(token.word) > 3 and token.word.isalpha() and changed < _MENDED_AT_MOST:
+            if token.kind == "word" and ("." in token.word or "_" in token.word) and token.word not in self.names and changed < _MENDED_AT_MOST:
+                near = next((n for n in self.names if len(n) > 6 and OSA.distance(n, token.word, score_cutoff=2) <= 2), "")
+                if near:
+                    fixed = replace(token, stem=near, word=near)
+                    changed += 1
+            elif token.kind == "word" and len(token.word) > 3 and token.word.isalpha() and changed < _MENDED_AT_MOST:
                 near = self._near(token)
                 if near:
-                    fixed = replace(token, stem=near, word=near if near in self.words else token.word)
+                    fixed = replace(token, stem=near)
                     changed += 1
             out.append(fixed)
         return replace(sentence, tokens=tuple(out)) if changed else sentence
@@ -75,6 +81,8 @@ class Vocabulary:
                     continue
                 for form in (token.stem, word):
                     if candidate[0] != form[0] and candidate[:2] != form[1::-1]:
+                        continue
+                    if len(candidate) == 3 and sorted(candidate) != sorted(form):
                         continue
                     distance = OSA.distance(form, candidate, score_cutoff=limit)
                     if distance <= limit and distance < 0.4 * len(candidate) and (best is None or (distance, candidate) < best):
