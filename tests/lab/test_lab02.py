@@ -1,0 +1,125 @@
+"""What holds for lab 02 as a text, before any of it runs: names, notes, numbers, points."""
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from inferlab.grading.labtext import read_blocks
+from inferlab.grading.lint import python_of
+
+ROOT = Path(__file__).parents[2]
+TEXT = ROOT / "notebooks/lab02-denoising-step/lab02-denoising-step.py"
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return read_blocks(TEXT.read_text("utf-8"), TEXT.name)[1]
+
+
+def names_bound(source: str) -> set[str]:
+    """Names that a cell binds in the kernel, imports left out."""
+    found = set()
+    for node in ast.walk(ast.parse(python_of(source))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+    tree = ast.parse(python_of(source))
+    for statement in tree.body:
+        inner = [statement]
+        while inner:
+            node = inner.pop()
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+                continue
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+            inner.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def test_a_check_cell_overwrites_nothing_that_the_lab_still_uses(blocks):
+    body, checks = set(), {}
+    for block in blocks:
+        if block.cell.cell_type == "code":
+            if "check" in block.cell.metadata:
+                checks[block.cell.metadata["check"]] = names_bound(block.cell.source)
+            else:
+                body |= names_bound(block.cell.source)
+    shared = {"_", "t", "name", "got", "want", "a"}
+    for check, names in checks.items():
+        assert not names & body - shared, f"the check {check} overwrites {names & body - shared}"
+
+
+def test_practice_is_at_most_forty_percent_of_the_points(blocks):
+    points = {b.cell.metadata["check"]: b.cell.metadata["points"] for b in blocks if "check" in b.cell.metadata}
+    practice = points["add-noise"] + points["ddim-step"] + points["translate"]
+    assert sum(points.values()) == 25
+    assert practice == 7 and practice <= 0.4 * 25
+    typed = points["words-shape"] + points["words-calls"] + points["words-gain-cost"]
+    assert typed >= sum(v for name, v in points.items() if name.startswith("words-")) / 2
+
+
+def test_each_exercise_says_its_difficulty_minutes_and_points_as_its_cells_do(blocks):
+    points: dict[str, float] = {}
+    for block in blocks:
+        meta = block.cell.metadata
+        if "check" in meta:
+            owner = meta.get("of", meta["check"])
+            points[owner] = points.get(owner, 0) + meta["points"]
+    prose = "\n".join(b.cell.source for b in blocks if b.cell.cell_type == "markdown")
+    said = re.findall(r"\*difficulty (\d) of 3 · (\d+) minutes · (\d+) points\.?\*", prose)
+    declared = [
+        (str(m["difficulty"]), str(m["minutes"]), str(points[m.get("exercise") or m["explain"]]))
+        for m in (b.cell.metadata for b in blocks) if "exercise" in m or "explain" in m
+    ]
+    assert said == declared
+
+
+def test_every_note_on_the_installed_source_finds_its_line(blocks, monkeypatch):
+    monkeypatch.setenv("INFERLAB_STRICT_SOURCE", "1")
+    cells = [b.cell.source for b in blocks if "show_source(" in b.cell.source]
+    assert len(cells) == 1
+    namespace: dict = {}
+    exec("from diffusers import DDIMScheduler\n" + cells[0].replace("show_source(\n", "view = show_source(\n"), namespace)
+    lines = [line for block in namespace["view"].blocks for line in block]
+    assert sum(bool(line.note) for line in lines) == 9 and len(lines) <= 40
+
+
+def test_rubric_examples_are_graded_as_they_say(blocks):
+    from inferlab.lab.explain import selftest
+
+    seen = 0
+    for block in blocks:
+        source = block.cell.source
+        if "check" in block.cell.metadata and "Rubric(" in source:
+            namespace: dict = {}
+            imports = "from inferlab.lab.explain import Amounts, Rubric, Slot, Trend\n"
+            exec(imports + source[source.index("TERMS = {"):source.index("check.slot")], namespace)
+            assert selftest(namespace["RUBRIC"], FACTS) == [], block.cell.metadata["check"]
+            seen += 1
+    assert seen == 3
+
+
+FACTS = {"unet.inputs.sample.shape": (2, 4, 16, 16), "scheduler.step.inputs.sample.shape": (1, 4, 16, 16), "unet.calls": 10, "steps": 10}
+
+
+def test_the_handbook_quotes_the_numbers_that_its_code_makes():
+    path = ROOT / "handbook/figures/denoising_step.py"
+    spec = importlib.util.spec_from_file_location("denoising_step", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = (ROOT / "handbook/lab02-denoising-step.md").read_text("utf-8")
+    for what, number in module.numbers().items():
+        assert number in text, f"{what} is {number} and the handbook says something else"
+
+
+def test_the_handbook_diagram_is_what_its_code_draws(tmp_path):
+    path = ROOT / "handbook/figures/denoising_step.py"
+    spec = importlib.util.spec_from_file_location("denoising_step", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.draw(tmp_path / "circle.svg")
+    drawn = (tmp_path / "circle.svg").read_text("utf-8")
+    committed = (ROOT / "handbook/figures/lab02-circle.svg").read_text("utf-8")
+    assert re.findall(r'd="[^"]*"', drawn) == re.findall(r'd="[^"]*"', committed)
