@@ -99,6 +99,12 @@ class Boundary:
         }
 
     @property
+    def moved_name(self) -> str:
+        """The name of the module whose weights this move concerns."""
+        move = self._extra and self._extra.get("move")
+        return move[0] if move else self.base
+
+    @property
     def kept(self):
         """With `trace(..., keep=pattern)`: object with `.inputs` (by name) and `.outputs`, cloned tensors."""
         kept = self._extra and self._extra.get("kept")

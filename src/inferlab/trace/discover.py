@@ -240,8 +240,18 @@ def doors(root: Module, prefix: str):
             yield f"{prefix}.{name}", module
 
 
+def original(module: Module) -> Module:
+    """The module itself, or the one inside a torch.compile wrapper."""
+    return getattr(module, "_orig_mod", module)
+
+
 def is_compiled(module: Module) -> bool:
-    return hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+    """Whether calling a module runs compiled code: torch.compile(module), module.compile() or a compiled forward."""
+    return (
+        "_orig_mod" in getattr(module, "_modules", {})
+        or getattr(module, "_compiled_call_impl", None) is not None
+        or hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable")
+    )
 
 
 def never_called(module: Module) -> bool:

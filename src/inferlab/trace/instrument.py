@@ -117,7 +117,7 @@ class Instrument:
 
     def add_model(self, model: Module, prefix: str = "") -> None:
         """A bare model: its forward, `generate`, its methods, and its parts as far as the depth says."""
-        root = prefix.rstrip(".") or type(model).__name__
+        root = prefix.rstrip(".") or type(discover.original(model)).__name__
         self.components[root] = model
         self._add_module_component(root, model, path=prefix)
         self._add_library_points()
@@ -132,13 +132,16 @@ class Instrument:
         self._place_module(module, self._module_point(name, module, owner, 0), name)
         self._add_module_methods(name, module, owner, "" if bare else f"{name}.")
         if discover.is_compiled(module):
-            self.recorder.note(
-                f"{name} is compiled by torch.compile: its call is one boundary, what happens inside its graph is not seen"
-            )
-            self._module_names(module, path if bare else name)
+            self._say_compiled(name)
+            self._module_names(module, path.rstrip(".") if bare else name)
             return
         self._module_names(module, path.rstrip(".") if bare else name)
         self._add_inner(name, module, owner, path.rstrip(".") if bare else name, bare)
+
+    def _say_compiled(self, name: str) -> None:
+        self.recorder.note(
+            f"{name} is compiled by torch.compile: its call is one boundary, what happens inside its graph is not seen"
+        )
 
     def _add_inner(self, name, module, owner, prefix, bare) -> None:
         whole = self.depth == "all"
@@ -148,6 +151,8 @@ class Instrument:
                 if known or part is module or discover.never_called(part):
                     continue
                 if whole or self._matches(inner):
+                    if discover.is_compiled(part):
+                        self._say_compiled(inner)
                     chosen.add(id(part))
                     self._remember(part)
                     self._place_module(
@@ -300,7 +305,8 @@ class Instrument:
                 self._place_everywhere(patches.acquire(cls, method, "method"), point)
         for cls, method, point_class, module_of in moves.hook_methods():
             if (cls, method) not in placed:
-                dispatcher = moves.HookDispatcher(self, method.rstrip("_"), point_class, module_of)
+                parameters = self._signature(vars(cls)[method])
+                dispatcher = moves.HookDispatcher(self, method.rstrip("_"), parameters, point_class, module_of)
                 self._place_everywhere(patches.acquire(cls, method, "method"), dispatcher)
 
     def _watch_assignments(self, pipe) -> None:
@@ -311,10 +317,11 @@ class Instrument:
     # -- placing and removing ----------------------------------------------------------------------------------
 
     def _module_point(self, name, module, owner, rule, coarse=True):
-        parameters = self._signature(type(module).forward)
+        base = owner.partition(":")[2] if owner.startswith("component:") else name
+        parameters = self._signature(type(discover.original(module)).forward)
         if coarse or self._keeps(name):
-            return FullPoint(self.recorder, name, "module", owner, rule, parameters, keep=self._keeps(name))
-        return Point(self.recorder, name, "module", owner, rule, parameters, coarse=False)
+            return FullPoint(self.recorder, name, "module", owner, rule, parameters, base=base, keep=self._keeps(name))
+        return Point(self.recorder, name, "module", owner, rule, parameters, coarse=False, base=base)
 
     def _place_module(self, module, point, name) -> None:
         self._place(patches.acquire(type(module), "__call__", "module"), id(module), point)
@@ -326,6 +333,8 @@ class Instrument:
             return
         self._place(patches.acquire(type(part), method, "method"), id(part), point)
         if method in vars(part):  # a callable stored on the instance hides the class's method
+            if hasattr(vars(part)[method], "_torchdynamo_orig_callable"):
+                self._say_compiled(point.name)
             twin = type(point)(
                 self.recorder,
                 point.name,

@@ -36,6 +36,13 @@ class MovePoint(FullPoint):
     def before(self, args, kwargs):
         return residency(args[self.module_at])
 
+    def drops(self, log, seq, inputs, outputs, output) -> bool:
+        """Without a move of weights, only a call that sent its data to another device counts."""
+        if log.count != seq + 1:
+            return False
+        keys = self.recorder.keys
+        return _first_device(keys[inputs]) == _first_device(keys[outputs])
+
     def after(self, before, args, output, inputs, outputs):
         now = residency(args[self.module_at])
         if now == before:
@@ -43,6 +50,17 @@ class MovePoint(FullPoint):
         if self.weights is None:
             self.weights = weight_bytes(args[self.module_at])
         return outputs, {"move": (self.moved, before, now, self.weights)}
+
+
+def _first_device(key):
+    if spec.is_tensor_key(key):
+        return key[2]
+    if type(key) is tuple:
+        for part in key:
+            found = _first_device(part) if type(part) is tuple else None
+            if found is not None:
+                return found
+    return None
 
 
 class GroupPoint(MovePoint):
@@ -66,8 +84,8 @@ class GroupPoint(MovePoint):
 class HookDispatcher:
     """Finds which module a hook object is working on, and records under that module's name."""
 
-    def __init__(self, instrument, method: str, point_class, module_of):
-        self.instrument, self.method = instrument, method
+    def __init__(self, instrument, method: str, parameters: tuple, point_class, module_of):
+        self.instrument, self.method, self.parameters = instrument, method, parameters
         self.point_class, self.module_of = point_class, module_of
         self.recorder = instrument.recorder
         self.points: dict = {}
@@ -81,15 +99,17 @@ class HookDispatcher:
             return original(*args, **kwargs)
         point = self.points.get(name)
         if point is None:
+            component = next((c for c in self.instrument.components if name == c or name.startswith(f"{c}.")), name)
             point = self.points[name] = self.point_class(
                 self.recorder,
                 f"{name}.{self.method}",
                 "move",
                 f"move:{name}",
                 DATA,
+                self.parameters,
                 moved=name,
                 module_at=1,
-                base=name,
+                base=component,
             )
         return point.run(points, index, original, args, kwargs)
 

@@ -48,10 +48,11 @@ def _lines(groups: list, folder: Folder, depth: int, unfold: bool, level: int | 
 
 def _boundary_lines(boundary, folder, depth, unfold, level, group: Group | None = None) -> list:
     several = group is not None and group.count > 1
+    layers = several and boundary.kind == "move" and boundary.moved_name != boundary.base
     line = Line(
         depth,
         "" if boundary.step is None else str(boundary.step),
-        boundary.name,
+        f"moves of {boundary.base}'s layers" if layers else boundary.name,
         boundary,
         ms=group.ms if several else boundary.ms,
         gpu_ms=_sum_gpu([boundary, *(group.others if several else ())]),

@@ -237,18 +237,21 @@ class Trace:
     def residency(self) -> list:
         """Where every component's weights were when each boundary began: a list of {"boundary", "name", "where"}.
 
-        Components start where they were when the block began and change with the recorded moves.
+        Components start where they were when the block began and change with the recorded moves. Moves of single
+        layers (sequential and group offload) are boundaries of kind "move", but leave their component's place alone.
         """
         where = dict(self.residency_at_start)
         found = []
         events = []
         for boundary in self.boundaries:
-            if boundary.level <= 1 or boundary.kind == "move":
+            if boundary.level <= 1 or (boundary.kind == "move" and boundary.moved_name in where):
                 events.append((boundary.start_ns, 1, boundary))
             if boundary.moved:
                 events.append((boundary.end_ns, 0, boundary))
         for _, begins, boundary in sorted(events, key=lambda event: event[:2]):
             if not begins:
+                if boundary.moved["module"] not in where:
+                    continue
                 where[boundary.moved["module"]] = boundary.moved["to"]
             else:
                 found.append({"boundary": boundary.index, "name": boundary.name, "where": dict(where)})
