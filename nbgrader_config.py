@@ -30,6 +30,7 @@ c.Autograde.sanitize_preprocessors = [
     "nbgrader.preprocessors.OverwriteCells",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
+c.Autograde.exporter_class = "inferlab.grading.sourcebook.LenientExporter"
 c.Autograde.autograde_preprocessors = [
     "inferlab.grading.preprocessors.SandboxExecute",
     "nbgrader.preprocessors.SaveAutoGrades",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +31,22 @@ class Host:
 
     Args:
         mode: "sandbox", or "none" to run learners' code unprotected (the result then says so).
-        references: a folder of the grader's own for reference values; a temporary one if None.
 
     Use it as a context manager or call `close`. The warmed parents start with the first job.
     """
 
-    def __init__(self, mode: str = "sandbox", references: Path | None = None):
+    def __init__(self, mode: str = "sandbox"):
         if mode not in ("sandbox", "none"):
             raise ValueError(f'mode is "sandbox" or "none", not {mode!r}')
         self.mode = mode
-        self._temporary = tempfile.TemporaryDirectory(prefix="inferlab-references-") if references is None else None
-        self.references = Path(self._temporary.name) if references is None else references
+        self._temporary = tempfile.TemporaryDirectory(prefix="inferlab-references-")
         self._lock = threading.Lock()
         self._kernels: tuple[subprocess.Popen, socket.socket] | None = None
         self._graders: tuple[subprocess.Popen, socket.socket] | None = None
         self._idle: list[tuple[socket.socket, int]] = []
         self._slot = 0
+        # the parents are told to die with the thread that started them, so that thread must live as long as this host
+        self._spawner = ThreadPoolExecutor(max_workers=1, thread_name_prefix="inferlab-host")
 
     def __enter__(self) -> Host:  # noqa: PYI034
         return self
@@ -56,38 +57,41 @@ class Host:
     def close(self) -> None:
         """End every process that this host started."""
         with self._lock:
-            for sock, _ in self._idle:
-                sock.close()
-            self._idle.clear()
-            for pair in (self._kernels, self._graders):
-                if pair is not None:
-                    pair[1].close()
-                    pair[0].terminate()
-                    pair[0].wait()
-            self._kernels = self._graders = None
-        if self._temporary is not None:
-            self._temporary.cleanup()
+            self._end()
+        self._spawner.shutdown()
+        self._temporary.cleanup()
+
+    def _end(self) -> None:
+        for sock, _ in self._idle:
+            sock.close()
+        self._idle.clear()
+        for pair in (self._kernels, self._graders):
+            if pair is not None:
+                pair[1].close()
+                pair[0].kill()
+                pair[0].wait()
+        self._kernels = self._graders = None
 
     def start(self) -> None:
         """Start both warmed parents, side by side, and wait until they are ready. Raises `sandbox.NoSandbox`."""
         with self._lock:
             if self._kernels is not None and self._kernels[0].poll() is None and self._graders[0].poll() is None:
                 return
-            self._kernels = sandbox.start(self.mode)
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with theirs:
-                process = subprocess.Popen(
-                    [sys.executable, "-m", "inferlab.grading.worker", str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL, env=os.environ | THREADS | OFFLINE)
-            self._graders = process, ours
+            self._end()
+            self._kernels = self._spawner.submit(sandbox.start, self.mode).result()
+            self._graders = self._spawner.submit(_start_graders).result()
             for what, (_, control) in (("kernels", self._kernels), ("graders", self._graders)):
                 control.settimeout(180)
-                report = json.loads(control.recv(2**20) or b'{"failed": "it ended at once"}')
+                report = json.loads(control.recv(2**16) or b'{"failed": "it ended at once"}')
                 if "failed" in report:
+                    self._end()
                     raise GradingFailed(f"the parent of the {what} did not start: {report['failed']}")
 
-    def run(self, job: dict[str, Any]) -> dict[str, Any]:
+    def run(self, job: dict[str, Any], references: Path | None = None) -> dict[str, Any]:
         """Grade one job of `plan.make_job`; returns `worker.grade`'s result plus `unprotected`.
+
+        Args:
+            references: a folder of the grader's own for reference values; one that lasts as long as this host if None.
 
         Raises:
             GradingFailed: if the sandbox, a test that never ends or a fault of ours stopped it.
@@ -103,7 +107,7 @@ class Host:
                 socket.send_fds(self._kernels[1], [json.dumps({
                     "op": "kernel", "limits": limits.as_dict(), "slot": self._slot}).encode()],
                     [kernel_end.fileno(), supervisor_end.fileno()])
-            body = json.dumps(job | {"references": str(self.references)}).encode()
+            body = json.dumps(job | {"references": str(references or self._temporary.name)}).encode()
             socket.send_fds(grader, [len(body).to_bytes(8, "big")], [channel.fileno(), status.fileno()])
             grader.sendall(body)
         grader.settimeout(limits.total_seconds + limits.check_seconds + 60)
@@ -128,6 +132,15 @@ class Host:
                 socket.send_fds(self._graders[1], [b'{"op": "worker"}'], [theirs.fileno()])
         hello, _ = recv_json(ours)
         return ours, hello["pid"]
+
+
+def _start_graders() -> tuple[subprocess.Popen, socket.socket]:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "inferlab.grading.worker", str(theirs.fileno())], pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL, env=os.environ | THREADS | OFFLINE)
+    return process, ours
 
 
 __all__ = ["GradingFailed", "Host", "send_json"]

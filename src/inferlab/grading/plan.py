@@ -14,8 +14,7 @@ from typing import Any
 
 from nbformat import NotebookNode
 
-from inferlab import __version__
-
+from .fingerprint import package_fingerprint
 from .limits import Limits
 from .stubs import EXPLAIN_LINE, clear_explanation
 
@@ -60,7 +59,7 @@ def make_job(submission: NotebookNode, source: NotebookNode, limits: Limits | No
 
 def job_key(job: dict[str, Any], mode: str) -> str:
     """A name for the job's result: equal exactly if running it again could give nothing new."""
-    text = json.dumps([job, mode, __version__], sort_keys=True)
+    text = json.dumps([job, mode, package_fingerprint()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,8 @@ from traitlets import Bool, Dict, Unicode
 from .limits import Limits
 from .mend import mend
 from .plan import make_job
-from .reading import read
 from .results import Results
-from .sourcebook import released_view
+from .sourcebook import handed_in, released_view
 from .stubs import without_hidden_tests
 
 _FAULT = "This test did not work. Your instructor has been told and will look at it."
@@ -49,11 +47,7 @@ class Mend(_LabPreprocessor):
     """
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
-        for cell in nb.cells:
-            cell.pop("outputs", None)
-            cell.pop("attachments", None)
-        handed_in = read(json.dumps({"nbformat": 4, "metadata": nb.metadata, "cells": nb.cells}).encode())
-        mended = mend(handed_in, released_view(self.source(resources)))
+        mended = mend(handed_in(nb), released_view(self.source(resources)))
         for note in mended.notes:
             self.log.warning("%s: %s", resources["nbgrader"]["student"], note)
         return mended.notebook, resources

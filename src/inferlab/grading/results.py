@@ -13,7 +13,7 @@ from typing import Any
 from .host import Host
 from .plan import job_key
 
-_hosts: dict[tuple[str, str], Host] = {}
+_hosts: dict[str, Host] = {}
 _lock = threading.Lock()
 
 
@@ -49,7 +49,7 @@ class Results:
         """The kept result, or a fresh one, which is then kept. Raises `host.GradingFailed` or `sandbox.NoSandbox`."""
         result = self.get(job)
         if result is None:
-            result = shared_host(self.mode, self.folder / "references").run(job)
+            result = shared_host(self.mode).run(job, self.folder / "references")
             self.put(job, result)
         return result
 
@@ -57,11 +57,10 @@ class Results:
         return self.folder / f"{job_key(job, self.mode)}.json"
 
 
-def shared_host(mode: str, references: Path) -> Host:
+def shared_host(mode: str) -> Host:
     """This process's host, started once; it ends with the process."""
     with _lock:
-        key = mode, str(references)
-        if key not in _hosts:
-            _hosts[key] = Host(mode, references)
-            atexit.register(_hosts[key].close)
-        return _hosts[key]
+        if mode not in _hosts:
+            _hosts[mode] = Host(mode)
+            atexit.register(_hosts[mode].close)
+        return _hosts[mode]

@@ -20,6 +20,7 @@ from typing import Any
 from ..lab import learner, references
 from ..lab.learner import LearnerError, Missing
 from . import isolate
+from .fingerprint import package_fingerprint
 from .limits import Limits
 from .outputs import clean
 from .remote import KernelDied, RemoteKernel
@@ -84,7 +85,7 @@ def grade(job: dict[str, Any], kernel: RemoteKernel) -> dict[str, Any]:
     """
     limits, began = Limits(**job["limits"]), time.monotonic()
     result: dict[str, Any] = {"cells": {}, "checks": {}, "died": "", "seconds": 0.0}
-    references.keep_in(Path(job["references"]) if job["references"] else None, job["lab"])
+    references.keep_in(Path(job["references"]) if job["references"] else None, job["lab"] + package_fingerprint())
     kernel.started()
     with learner.installed(RemoteProvider(kernel, job)):
         for cell in job["cells"]:
@@ -148,7 +149,7 @@ def main(control: socket.socket) -> None:
     try:
         warm()
     except BaseException:
-        control.send(json.dumps({"failed": traceback.format_exc()}).encode())
+        control.send(json.dumps({"failed": traceback.format_exc()[-8000:]}).encode())
         raise
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     control.send(json.dumps({"ready": True}).encode())

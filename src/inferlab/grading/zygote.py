@@ -30,7 +30,7 @@ def main(control: socket.socket, mode: str) -> None:
         warm()
         shell, recorder = make_shell()
     except BaseException:
-        control.send(json.dumps({"failed": traceback.format_exc()}).encode())
+        control.send(json.dumps({"failed": traceback.format_exc()[-8000:]}).encode())
         raise
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors need no reaping
     control.send(json.dumps({"ready": True}).encode())

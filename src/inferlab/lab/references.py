@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import inspect
 import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from . import wire
 
 _memory: dict[str, Any] = {}
 _folder: Path | None = None
-_lab = ""
+_salt = ""
 
 
-def keep_in(folder: Path | None, lab: str = "") -> None:
-    """Share values between grader processes through files in `folder` (only the grader itself writes there)."""
-    global _folder, _lab
-    _folder, _lab = folder, lab
+def keep_in(folder: Path | None, salt: str = "") -> None:
+    """Share values between grader processes through files in `folder` (only the grader itself writes there).
+
+    `salt` names what else the values depend on: the lab, the package's version.
+    """
+    global _folder, _salt
+    _folder, _salt = folder, salt
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -51,20 +55,38 @@ def reference(function: Callable) -> Callable:
 
 
 def _key(function: Callable, args: tuple, kwargs: dict) -> str:
-    digest = hashlib.sha256(f"{_lab}\0{function.__qualname__}\0".encode())
-    _add_code(digest, function.__code__)
-    digest.update(wire.encode((args, dict(sorted(kwargs.items())), function.__defaults__, function.__kwdefaults__)))
+    digest = hashlib.sha256(f"{_salt}\0{function.__qualname__}\0".encode())
+    _add_function(digest, function, set())
+    digest.update(wire.encode((args, dict(sorted(kwargs.items())))))
     return digest.hexdigest()
 
 
-def _add_code(digest: Any, code: CodeType) -> None:
+def _add_function(digest: Any, function: Callable, seen: set[int]) -> None:
+    """Add a function's code, its defaults, and the helpers and constants of the same cell that it uses."""
+    function = inspect.unwrap(function)
+    if id(function) in seen:
+        return
+    seen.add(id(function))
+    digest.update(wire.encode((function.__defaults__, function.__kwdefaults__)))
+    for name in sorted(_add_code(digest, function.__code__)):
+        value = function.__globals__.get(name)
+        if isinstance(value, FunctionType) and value.__globals__ is function.__globals__ or isinstance(inspect.unwrap(value), FunctionType) and hasattr(value, "__wrapped__"):
+            _add_function(digest, value, seen)
+        elif isinstance(value, bool | int | float | str | bytes | list | tuple | dict | set):
+            digest.update(name.encode() + wire.encode(value))
+
+
+def _add_code(digest: Any, code: CodeType) -> set[str]:
+    """Add a code object and those inside it; returns the global names that they use."""
     digest.update(code.co_code)
     digest.update(repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
+    names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            _add_code(digest, constant)
+            names |= _add_code(digest, constant)
         else:
             digest.update(repr(constant).encode())
+    return names
 
 
 def _load(key: str, compute: Callable[[], Any]) -> tuple[bytes | None, Any]:
