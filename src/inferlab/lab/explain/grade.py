@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from . import gates
 from .amounts import Found, read_amounts
-from .cell import Explanation, canonical
+from .cell import COMMON_LABELS, Explanation, canonical
 from .claims import actors_of, claims, says
 from .facts import facts_of
 from .outcome import Outcome, award, deny, review
@@ -26,7 +26,8 @@ def grade(explanation: Explanation, rubric: Rubric, facts: object = None) -> dic
     fact that is not there; never raises on what a learner wrote.
     """
     known = facts_of(facts)
-    texts = explanation.fields((*rubric.labels, *_typed_labels(explanation)))
+    # a rubric may hold one slot of several (one graded cell each): the others' fields are no part of its text
+    texts = explanation.fields((*COMMON_LABELS, *rubric.labels, *_typed_labels(explanation)))
     whole = _whole(explanation)
     out = {}
     for name, slot in rubric.slots.items():
