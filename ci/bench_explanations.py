@@ -8,6 +8,7 @@ errors, and only ever of the answers that may be tuned on.
 """
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import os
@@ -21,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "explanations"))
 
 from answers import GAMED, load, mutations  # noqa: E402
-from inferlab.lab.explain import grade, parse  # noqa: E402
+from inferlab.lab.explain import parse  # noqa: E402
 
 BARS = {"wrong awarded": 0.02, "gamed awarded": 0.03, "good denied": 0.02, "good not awarded": 0.12, "kappa": 0.88, "review": 0.15, "p95 ms": 20.0}
 
@@ -62,8 +63,7 @@ def measure(rows: list) -> dict:
 
 
 def grade_row(row) -> dict[str, str]:
-    outcomes = grade(row.explanation, row.rubric, row.facts)
-    return {name: o.verdict for name, o in outcomes.items()}
+    return {name: o.verdict for name, o in row.outcomes().items()}
 
 
 def mutated(rows: list) -> dict[str, dict]:
@@ -90,7 +90,7 @@ def timing(rows: list) -> dict:
     """Milliseconds an answer: over the sets, and over hostile texts of up to 200,000 characters."""
     def once(row, text) -> float:
         start = time.perf_counter()
-        grade(parse(text), row.rubric, row.facts)
+        dataclasses.replace(row, explanation=parse(text)).outcomes()
         return 1e3 * (time.perf_counter() - start)
 
     sets = [once(r, r.explanation.body) for r in rows for _ in range(1)]
@@ -109,7 +109,7 @@ def digest(rows: list) -> str:
     """One hash of all verdicts, reasons and evidence."""
     h = hashlib.sha256()
     for row in rows:
-        for name, o in sorted(grade(row.explanation, row.rubric, row.facts).items()):
+        for name, o in sorted(row.outcomes().items()):
             h.update(repr((row.id, name, o)).encode())
     return h.hexdigest()
 
@@ -173,7 +173,7 @@ def main() -> int:
 
 def errors(rows: list) -> int:
     for row in rows:
-        for name, o in grade(row.explanation, row.rubric, row.facts).items():
+        for name, o in row.outcomes().items():
             if (o.verdict == "award") != bool(row.gold[name]):
                 print(f"{row.id} {row.kind} {name}: {o.verdict} (gold {row.gold[name]}) {o.reason} {list(o.evidence)}\n    {row.explanation.get(name)!r}")
     return 0

@@ -6,7 +6,9 @@ import pathlib
 import random
 import re
 
-from inferlab.lab.explain import Explanation, parse
+from inferlab.lab.explain import Explanation, Outcome, grade, parse
+from labrubrics import lab_names
+from labrubrics import rubrics as lab_rubrics
 from rubrics import PROMPTS
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,8 +27,12 @@ class Row:
     author: str
     explanation: Explanation
     gold: dict
-    rubric: object
+    rubrics: tuple
     facts: dict
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """The grader's outcome for each slot."""
+        return {slot: o for rubric in self.rubrics for slot, o in grade(self.explanation, rubric, self.facts).items()}
 
 
 def cell(fields: dict[str, str], head: str = "") -> Explanation:
@@ -34,14 +40,28 @@ def cell(fields: dict[str, str], head: str = "") -> Explanation:
     return parse("%%explain answer\n" + head + "".join(f"{label}: {text}\n" for label, text in fields.items()))
 
 
+def prompts() -> dict[str, tuple[tuple, dict]]:
+    """Folder name -> (rubrics, facts): those of `rubrics.py`, and those of each lab that has a folder here. A lab's facts
+    are kept in its `facts.json` (test_lab_rubrics.py compares them with a trace)."""
+    out = {name: ((rubric,), facts) for name, (rubric, facts) in PROMPTS.items()}
+    for lab in lab_names():
+        kept = HERE / lab / "facts.json"
+        if kept.exists():
+            every = json.loads(kept.read_text(encoding="utf-8"))
+            for name, found in lab_rubrics(lab).items():
+                facts = {k: tuple(v) if isinstance(v, list) else v for k, v in every[name].items()}
+                out[lab if len(every) == 1 else f"{lab}/{name}"] = (tuple(found), facts)
+    return out
+
+
 def load() -> list[Row]:
     """Every answer of every prompt, in a fixed order."""
     rows = []
-    for prompt, (rubric, facts) in sorted(PROMPTS.items()):
+    for prompt, (rubrics, facts) in sorted(prompts().items()):
         for path in sorted((HERE / prompt).glob("*.jsonl")):
             for line in path.read_text(encoding="utf-8").splitlines():
                 r = json.loads(line)
-                rows.append(Row(r["id"], prompt, r["split"], r["kind"], r["author"], cell(r["fields"]), r["gold"], rubric, facts))
+                rows.append(Row(r["id"], prompt, r["split"], r["kind"], r["author"], cell(r["fields"]), r["gold"], rubrics, facts))
     return rows + _study()
 
 
@@ -57,7 +77,7 @@ def _study() -> list[Row]:
             text = re.sub(r"\s*\n\s*", " ; ", r["answer"])
             kind = "good" if r["kind"].startswith("good") else r["kind"]
             rows.append(Row(r["id"], r["prompt"], "study-tune" if r["split"] == "dev" else "study-held", kind, "study", cell(dict.fromkeys(gold, text)), gold,
-                            rubric, facts))
+                            (rubric,), facts))
     return rows
 
 
@@ -105,6 +125,6 @@ def mutations(row: Row):
     yield "direction swapped once", dataclasses.replace(row, explanation=cell({k: _swapped(v) if row.gold[k] and k == "trade-off" else v
                                                                              for k, v in fields.items()}))
     yield "look-alike letters", changed(lambda t: t.replace("a", "\u0430").replace("e", "\u0435"))
-    wrong = {k: v[0] for k, v in row.rubric.must_deny.items() if v}
+    wrong = {k: v[0] for rubric in row.rubrics for k, v in rubric.must_deny.items() if v}
     yield "contradiction added", dataclasses.replace(row, explanation=cell({k: f"{v} {wrong[k]}" if row.gold[k] and k in wrong else v
                                                                           for k, v in fields.items()}))

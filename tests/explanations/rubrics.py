@@ -1,5 +1,9 @@
 """Rubrics of the explanation sets kept beside this file: one for each prompt folder, with its question and facts."""
 
+import dataclasses
+import json
+import pathlib
+
 from inferlab.lab.explain import Amounts, Rubric, Slot, Trend
 
 DENOISE_FACTS = {
@@ -72,4 +76,141 @@ DENOISE = Rubric(
     example_facts=DENOISE_FACTS,
 )
 
-PROMPTS = {"denoise": (DENOISE, DENOISE_FACTS)}
+_VAE_TERMS = {
+    "latents": "latent*, latent tensor, latent batch, z",
+    "decoder": "decoder, vae decoder, vae*, autoencoder*",
+    "image": "image*, picture*, output",
+    "batch": "batch, batch axis, batch dimension, first axis, first dimension, batch size",
+    "spatial": "spatial*, height, width, grid, resolution, patch*",
+    "tile": '"tile", "tiles", "piece", "pieces", "slices", "chunks", "parts"',
+    "tiling": '"slicing", "tiling", vae slicing, vae tiling',
+    "weights": "weights, parameters, layers, model weights",
+    "prompt": "prompt embed*, embedding*, text, prompt*",
+    "unet": "unet*, denoiser",
+    "channels": "channel*",
+}
+
+
+def _vae(facts: dict) -> Rubric:
+    return Rubric(
+        question="Explain what VAE slicing or tiling does to the decode you just ran. State: name the state object that is decoded and what "
+                 "decodes it. Axis: name the axis or shape that is split, with numbers from your recorded trace. Trade-off: say what it gains "
+                 "and what it costs.",
+        lab="With slicing enabled the VAE decodes the latent batch one image at a time instead of all at once. With tiling enabled the decoder "
+            "works on overlapping spatial tiles and blends the seams. Both options lower the peak memory of the decode and can make it slower.",
+        terms=_VAE_TERMS,
+        slots={
+            "state": Slot(
+                award=["decoder decodes/makes/splits latents", "tiling splits/decodes latents", "* splits latents + * decodes latents",
+                       "latents go/pass/enter decoder", "* feed/pass/push latents"],
+                deny={
+                    "* moves weights": "Slicing and tiling move nothing: they cut the latents.",
+                    "* splits weights": "The weights are not cut; the latents are.",
+                    "* splits/changes/shrinks prompt": "The prompt's embeddings have no part in the decode.",
+                    "unet decodes latents": "The UNet does not decode; the VAE does.",
+                    "decoder splits/moves weights": "The weights are not cut; the latents are.",
+                },
+                topic=["latents"],
+            ),
+            "axis": Slot(
+                amounts=Amounts(shapes=["slice"], counts={"tile": "tiles", "batch": [1, 2], "image": [1, 2], "latents": [1, 2], "channels": [3, 4],
+                                                          "tiling": ["decoder_calls", 1]}, key=["tile", "batch", "image", "latents"]),
+                topic=["batch", "spatial", "tile", "latents", "image"],
+                deny={"* splits channels": "The channels stay together.", "* splits weights": "The weights are not cut."},
+            ),
+            "trade-off": Slot(trend=Trend("tiling", gain={"memory": "down"}, cost={"time": "up", "compute": "up"}, switch=True)),
+        },
+        must_award={
+            "state": ["The VAE decodes the latents in pieces instead of all at once.", "The latents are decoded by the VAE one image at a time."],
+            "axis": ["The batch axis is split from 2 into 1 and 1."],
+            "trade-off": ["It lowers the peak memory but makes the decode slower.", "Less memory is needed, at the price of latency."],
+        },
+        must_deny={
+            "state": ["The VAE moves its weights to the CPU while it decodes."],
+            "trade-off": ["It raises the peak memory and makes the decode faster.", "It saves memory and makes decoding faster."],
+        },
+        example_facts=facts,
+    )
+
+
+def _kv(facts: dict) -> Rubric:
+    return Rubric(
+        question="Explain what grows while your model generates. State: name the state object that changes at each decode step and what it holds. "
+                 "Axis: name the axis or shape that grows, with numbers from your recorded trace. Trade-off: say what you gain and what you pay.",
+        lab="During generation the model stores the keys and values of every past token in a cache. The cache grows by one position along the "
+            "sequence axis at each step, so its size is seq_len x layers x kv_heads x head_dim x 2 x bytes per element. Keeping the cache avoids "
+            "recomputing keys and values for earlier tokens but uses more memory as the sequence gets longer.",
+        terms={
+            "cache": "cache*, kv cache, kv-cache, k/v cache, past_key_values, past key values, dynamiccache, store of keys and values",
+            "kv": "key*, keys, values, value, keys and values, key and value, keys/values, k and v, kv, kv pair*, kv entries, k/v, key/value pair*",
+            "seq": "sequence*, seq, seq_len, sequence axis, sequence length, sequence dimension, length, context, context length, position*, time axis, token axis, token dimension",
+            "head_dim": "head_dim, head dim, head dimension, hidden size, hidden dimension, embedding dimension, embedding size",
+            "heads": "heads, kv heads, attention heads, kv_heads, head axis, head count, head",
+            "layers": "layers, layer, layer axis, depth",
+            "weights": "weights, parameters, model weights",
+            "logits": "logits, words, text, generated words, strings",
+            "batch": "batch, batch axis, batch size",
+            "prompt": "prompt",
+            "hidden": "hidden state*, activations, query, queries",
+        },
+        slots={
+            "state": Slot(
+                award=["cache grows/keeps/changes", "* keeps/grows kv", "kv grows/keeps", "* add/append/keep/store kv", "* grows cache", "cache keeps/contain kv"],
+                deny={
+                    "cache keeps logits": "The cache holds keys and values, not words or logits.",
+                    "* keeps/changes weights": "The weights do not change while generating.",
+                    "weights grows/changes": "The weights do not change while generating.",
+                    "* recomputes kv": "The keys and values of earlier tokens are kept, not computed again.",
+                    "cache keeps hidden": "The cache holds keys and values.",
+                },
+                topic=["cache", "kv"],
+            ),
+            "axis": Slot(
+                award=["seq grows/changes", "* grows seq", "seq go/reach/end/run", "cache grows seq", "* grow/extend/append/get seq"],
+                deny={
+                    "head_dim grows": "The head dimension stays; the sequence axis grows.", "* grows head_dim": "The head dimension stays; the sequence axis grows.",
+                    "heads grows": "The number of heads stays; the sequence axis grows.", "* grows heads": "The number of heads stays; the sequence axis grows.",
+                    "layers grows": "The number of layers stays.", "* grows layers": "The number of layers stays.",
+                    "batch grows": "The batch stays.", "* grows batch": "The batch stays.",
+                },
+                amounts=Amounts(shapes=["key_shape"], counts={"seq": ["seq_len", "prompt_len", 1, 20], "cache": ["seq_len", "prompt_len", 1, 20],
+                                                              "head_dim": "head_dim", "layers": "layers", "heads": "kv_heads", "batch": 1,
+                                                              "prompt": "prompt_len"}, key=["seq", "cache"]),
+            ),
+            "trade-off": Slot(trend=Trend("cache", gain={"time": "down", "compute": "down"}, cost={"memory": "up"}, switch=True)),
+        },
+        must_award={
+            "state": ["The KV cache grows: the keys and values of each new token are appended.", "Every step adds the new token's keys and values to the cache."],
+            "axis": ["The sequence axis grows from 12 to 32."],
+            "trade-off": ["It takes more memory, but each token is generated faster.", "We save recomputation and pay with memory."],
+        },
+        must_deny={
+            "state": ["The cache stores the generated words.", "The KV cache does not grow."],
+            "axis": ["The cache grows along head_dim, from 64 to 84."],
+            "trade-off": ["It saves memory but makes decoding slower."],
+        },
+        example_facts=facts,
+    )
+
+
+def _study(name: str) -> dict:
+    """The facts of one prompt of the first study."""
+    trace = json.loads((pathlib.Path(__file__).parent / "study" / "prompts.json").read_text(encoding="utf-8"))[name]["trace"]
+    facts = {k: tuple(v) if isinstance(v, list) else v for k, v in trace.items()}
+    if name == "denoise":
+        facts |= {"unet.sample": facts["latents"], "step.sample": facts["latents"], "steps": facts["num_steps"], "image": (2, 3, 512, 512)}
+    if name == "vae":
+        facts["slice"] = (facts["slice"], facts["latents"])
+    return facts
+
+
+_FREE = dataclasses.replace(DENOISE.slots["axis"], amounts=Amounts(
+    shapes=["latents"], counts={"steps": [20, 40], "channels": 4, "batch": 2}, key=[]))
+PROMPTS = {
+    "denoise": (DENOISE, DENOISE_FACTS),
+    "vae": (_vae(_study("vae")), _study("vae")),
+    "kv": (_kv(_study("kv")), _study("kv")),
+    "study-denoise": (dataclasses.replace(DENOISE, slots={**DENOISE.slots, "axis": _FREE}, must_award={}, must_deny={}), _study("denoise")),
+    "study-vae": (_vae(_study("vae")), _study("vae")),
+    "study-kv": (_kv(_study("kv")), _study("kv")),
+}

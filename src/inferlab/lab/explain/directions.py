@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from . import lexicon as lex
-from .words import Sentence, Token
+from .words import Sentence, Token, stem
 
 REACH = 4
 """How many words a direction looks ahead or back for its quantity."""
@@ -34,9 +34,9 @@ class Table:
             if key[0].endswith("*"):
                 self.prefixes.append((key, value))
             else:
-                self.by_first.setdefault(key[0], []).append((key, value))
+                self.by_first.setdefault(stem(key[0][1:]) if key[0].startswith("=") else key[0], []).append((key, value))
         for found in self.by_first.values():
-            found.sort(key=lambda item: -len(item[0]))
+            found.sort(key=lambda item: (-len(item[0]), not item[0][0].startswith("=")))
         self.prefixes.sort(key=lambda item: -len(item[0]))
 
     def match(self, tokens: tuple[Token, ...], at: int) -> tuple[int, object] | None:
@@ -60,8 +60,8 @@ def _follow(tokens: tuple[Token, ...], at: int, key: tuple[str, ...]) -> int:
             i += 1
         if i >= len(tokens):
             return 0
-        stem = tokens[i].stem
-        if not (stem.startswith(part[:-1]) if part.endswith("*") else stem == part or tokens[i].word == part):
+        said = tokens[i]
+        if not (said.word == part[1:] if part[0] == "=" else said.stem.startswith(part[:-1]) if part.endswith("*") else part in (said.stem, said.word)):
             return 0
         i += 1
     return i - at

@@ -3,7 +3,7 @@
     RUBRIC = Rubric(
         question="Explain one denoising step ...",          # what the lab asks; an answer that repeats it is an echo
         lab="The scheduler's step method combines ...",     # the lab's own prose on the subject, likewise
-        terms={                                             # what learners call the things (a trailing * is a prefix)
+        terms={                                             # what learners call the things (a trailing * is a prefix; "in quotes": as written)
             "scheduler": "scheduler*, scheduler.step, ddim*, step method",
             "latents": "latent*, x_t",
             "unet": "unet*, denoiser",

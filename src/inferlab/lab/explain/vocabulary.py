@@ -43,7 +43,7 @@ class Vocabulary:
                 if key:
                     entries.setdefault(key, name)
         self.table = Table(entries)
-        own = {w.rstrip("*") for key in entries for w in key if not w.startswith("#")}
+        own = {stem(w[1:]) if w.startswith("=") else w.rstrip("*") for key in entries for w in key if not w.startswith("#")}
         self.words = tuple(sorted(w for w in own | _engine_words() if len(w) > 2 and w.isalpha()))
         self.names = tuple(sorted(w for w in own if "." in w or "_" in w))
         self.known = frozenset(self.words) | frozenset(stem(w) for w in FUNCTION_WORDS) | FUNCTION_WORDS

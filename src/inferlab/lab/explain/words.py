@@ -199,8 +199,11 @@ def sentences(text: str) -> list[Sentence]:
 
 
 def phrase(text: str) -> tuple[str, ...]:
-    """The stems of a rubric's term, as the answers' tokens would be stemmed; a trailing `*` is kept."""
+    """The stems of a rubric's term, as the answers' tokens would be stemmed; a trailing `*` is kept. A term in
+    double quotes is taken as it is written: each word becomes `=word`."""
     out = []
+    if text.strip().startswith('"') and text.strip().endswith('"') and len(text.strip()) > 2:
+        return tuple("=" + t.word for t in tokenize(clean(text.strip()[1:-1])) if t.kind == "word")
     for token in tokenize(clean(text.replace("*", "\u0001")).replace("\u0001", "*")):
         if token.kind in ("word", "amount"):
             out.append(token.stem if token.kind == "word" else token.word)
