@@ -1097,15 +1097,16 @@ def rerun():
     return again.facts()
 
 TERMS = {
-    "latents": "latent*, latent tensor, latents tensor, x_t, noisy sample, noisy latent*",
+    "latents": "latent*, latent tensor, latents tensor, x_t, noisy sample, noisy latent*, sample",
     "scheduler": "scheduler*, scheduler.step, ddim*, step method, update rule",
     "unet": "unet*, u-net, denoiser, network, model",
-    "noise": "noise, noise_pred, predicted noise, noise prediction, epsilon, eps",
-    "image": "image*, picture*, pixel*",
+    "prediction": "prediction*, halves, noise_pred, predicted noise",
+    "prompt": "prompt*, text, empty text, conditional, unconditional",
     "guidance": "guidance, classifier-free guidance, cfg, guidance scale",
-    "batch": "batch, batch axis, batch dimension, batch size, first axis, first dimension, dim 0",
+    "batch": "batch*, batch axis, batch dimension, batch size, first axis, first dimension, dim 0, axis 0, leading axis, leading dimension",
     "channels": "channel*",
-    "steps": "step*, timestep*, denoising steps, iterations",
+    "steps": "step*, timestep*, number of steps",
+    "calls": "call*, number of calls, evaluations, forward passes",
 }
 
 RUBRIC = Rubric(
@@ -1115,6 +1116,11 @@ RUBRIC = Rubric(
     terms=TERMS,
     slots={"axis": Slot(
         topic=["batch", "guidance"],
+        deny={
+            "guidance grows/other/changes steps": "Guidance does not change the number of steps.",
+            "guidance grows/other/changes calls": "Guidance doubles the batch of each call, not the number of calls.",
+            "batch grows steps": "The batch has nothing to do with the number of steps.",
+        },
         amounts=Amounts(
             shapes=["unet.inputs.sample.shape"], counts={"batch": [1, 2], "channels": 4}, key=["batch"],
         ),
@@ -1123,9 +1129,12 @@ RUBRIC = Rubric(
         "The batch axis grows from 1 to 2 before the UNet because guidance needs both predictions.",
         "Guidance doubles the batch, so the UNet gets (2, 4, 16, 16) while scheduler.step gets (1, 4, 16, 16).",
         "The batch axis is 2 in the UNet and 1 in scheduler.step, because guidance makes two predictions.",
+        "The first axis changes: the UNet sees (2, 4, 16, 16) since guidance runs the conditional and the unconditional half together.",
+        "With guidance the batch goes from 1 to 2 because the latents are copied once for the empty prompt and once for mine.",
     ]},
     must_deny={"axis": [
         "The channel axis changes, because the UNet takes 4 channels and returns 3 channels.",
+        "Guidance doubles the number of steps, so the UNet gets (2, 4, 16, 16).",
         "The batch axis is 20 in the UNet because there are twenty calls.",
     ]},
 )

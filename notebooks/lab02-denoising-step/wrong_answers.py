@@ -247,7 +247,7 @@ def repaired_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_on
 # %% wrong="step-in-words" name="the shape that the scheduler sees" keeps={"words-shape": 0, "words-calls": 1, "words-gain-cost": 1, "words-state": 1, "words-axis": 1, "words-trade-off": 1}
 # %%explain step-in-words
 # state: In every step scheduler.step turns the latents into slightly cleaner latents, with the help of the noise that the UNet predicts.
-# axis: The batch axis is doubled from 1 to 2 for the UNet because guidance needs two predictions of the same latents.
+# axis: The batch axis grows from 1 to 2 for the UNet because guidance needs two predictions of the same latents.
 # trade-off: With more steps the picture gets better, but the run takes longer because there are more UNet calls.
 # shape: (1, 4, 16, 16)
 # calls: 10
@@ -257,7 +257,7 @@ def repaired_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_on
 # %% wrong="step-in-words" name="the UNet outputs the picture" keeps={"words-shape": 1, "words-calls": 1, "words-gain-cost": 1, "words-state": 0, "words-axis": 1, "words-trade-off": 1}
 # %%explain step-in-words
 # state: In every step the UNet outputs a cleaner image of 128 by 128 pixels.
-# axis: The batch axis is doubled from 1 to 2 for the UNet because guidance needs two predictions of the same latents.
+# axis: The batch axis grows from 1 to 2 for the UNet because guidance needs two predictions of the same latents.
 # trade-off: With more steps the picture gets better, but the run takes longer because there are more UNet calls.
 # shape: (2, 4, 16, 16)
 # calls: 10
@@ -277,7 +277,7 @@ def repaired_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_on
 # %% wrong="step-in-words" name="more steps are faster" keeps={"words-shape": 1, "words-calls": 1, "words-gain-cost": 0, "words-state": 1, "words-axis": 1, "words-trade-off": 0}
 # %%explain step-in-words
 # state: In every step scheduler.step turns the latents into slightly cleaner latents, with the help of the noise that the UNet predicts.
-# axis: The batch axis is doubled from 1 to 2 for the UNet because guidance needs two predictions of the same latents.
+# axis: The batch axis grows from 1 to 2 for the UNet because guidance needs two predictions of the same latents.
 # trade-off: More steps make the run faster, but the picture gets worse because the steps are smaller.
 # shape: (2, 4, 16, 16)
 # calls: 10
