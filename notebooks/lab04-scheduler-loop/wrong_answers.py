@@ -150,16 +150,16 @@ def denoise(unet, step, scale, timesteps, latents, prompt_embeds, negative_embed
     return latents
 
 # %% wrong="reconcile" name="traced the pipeline's own scheduler" keeps=0.5
-with trace(pipe) as t_heun:
+with trace(pipe) as heun_run:
     pipe(PROMPT, num_inference_steps=card["B"]["steps"], guidance_scale=4.0, generator=torch.Generator().manual_seed(SEED))
-heun_rows = t_heun.rows()
+heun_rows = heun_run.rows()
 
 # %% wrong="reconcile" name="another number of steps" keeps=0.5
 pipe.scheduler = HeunDiscreteScheduler.from_config(own.config)
-with trace(pipe) as t_heun:
-    pipe(PROMPT, num_inference_steps=3, guidance_scale=4.0, generator=torch.Generator().manual_seed(SEED))
+with trace(pipe) as heun_run:
+    pipe(PROMPT, num_inference_steps=2, guidance_scale=4.0, generator=torch.Generator().manual_seed(SEED))
 pipe.scheduler = own
-heun_rows = t_heun.rows()
+heun_rows = heun_run.rows()
 
 # %% wrong="reconcile" name="handed in the number, not the rows" keeps=0
 heun_rows = 2 * card["B"]["steps"] - 1
