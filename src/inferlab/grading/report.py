@@ -1,13 +1,11 @@
-"""Reports for the instructor: the grades table, what happened question by question, what to look at, similar answers."""
+"""Reports for the instructor: the grades table, what a person must look at, similar answers."""
 
 import csv
 import io
-import json
 import keyword
 import textwrap
 import tokenize
-from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -15,9 +13,9 @@ import nbformat
 
 from .course import Course
 from .plan import make_job
+from .reading import UnreadableError
 from .results import Results
-
-BINS = 5
+from .sourcebook import read_file, sanitized
 
 
 @dataclass(frozen=True)
@@ -32,23 +30,6 @@ class Grade:
     maximum: float
     received: str
     needs_review: bool
-
-
-@dataclass
-class Question:
-    """One check over everyone: how many got how much, and the commonest messages with how many learners saw them.
-
-    `histogram` counts learners by share of the points, in five equal bins from 0 to 1.
-    """
-
-    check: str
-    maximum: float
-    graded: int = 0
-    mean: float = 0.0
-    full: int = 0
-    zero: int = 0
-    histogram: list[int] = field(default_factory=lambda: [0] * BINS)
-    mistakes: list[tuple[str, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -96,58 +77,6 @@ def _inert(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
 
 
-def questions(course: Course, lab: str, db_url: str | None = None) -> list[Question]:
-    """The lab question by question, in the order of the notebook."""
-    source = nbformat.read(course.source(lab), as_version=4)
-    order = [cell.metadata.nbgrader.grade_id for cell in source.cells if cell.metadata.get("nbgrader", {}).get("grade")]
-    found: dict[str, Question] = {}
-    with _gradebook(course, db_url) as gradebook:
-        for submission in gradebook.assignment_submissions(lab):
-            for notebook in submission.notebooks:
-                for grade in notebook.grades:
-                    _count(found.setdefault(grade.name, Question(grade.name, float(grade.max_score))), float(grade.score))
-    for question in found.values():
-        question.mean = round(question.mean / question.graded, 4) if question.graded else 0.0
-    said = _messages(course, lab, source)
-    for name, question in found.items():
-        question.mistakes = said.get(name, Counter()).most_common(5)
-    return sorted(found.values(), key=lambda q: order.index(q.check) if q.check in order else len(order))
-
-
-def _count(question: Question, score: float) -> None:
-    share = score / question.maximum if question.maximum else 0.0
-    question.graded += 1
-    question.mean += score
-    question.full += share >= 1
-    question.zero += share <= 0
-    question.histogram[min(BINS - 1, int(share * BINS))] += 1
-
-
-def _messages(course: Course, lab: str, source: nbformat.NotebookNode) -> dict[str, Counter]:
-    """By check, the messages of the parts that were not passed, named mistakes first, one count a learner."""
-    counters: dict[str, Counter] = {}
-    for check_results in results_of(course, lab, source).values():
-        for grade_id, outcome in check_results["checks"].items():
-            parts = [part for part in outcome.get("parts", []) if part["fraction"] < 1 and part["message"]]
-            named = [part["message"] for part in parts if part["mistake"]]
-            for message in set(named or [part["message"] for part in parts[:1]]):
-                counters.setdefault(grade_id, Counter())[message] += 1
-    return counters
-
-
-def results_of(course: Course, lab: str, source: nbformat.NotebookNode) -> dict[str, dict]:
-    """What grading kept about each learner's submission, by learner; those that were never run are absent."""
-    found = {}
-    for mode in ("sandbox", "none"):
-        kept = Results(course.root / ".grading", mode)
-        for path in sorted((course.root / "autograded").glob(f"*/{lab}/{lab}.ipynb")):
-            learner = path.parent.parent.name
-            result = kept.get(make_job(nbformat.read(path, as_version=4), source))
-            if result is not None:
-                found.setdefault(learner, result)
-    return found
-
-
 def to_review(course: Course, lab: str | None = None, db_url: str | None = None) -> list[dict]:
     """What a person must look at: each grade that is flagged, with what grading said about it."""
     items = []
@@ -159,15 +88,47 @@ def to_review(course: Course, lab: str | None = None, db_url: str | None = None)
                 items += [{"learner": submission.student.id, "lab": assignment.name, "check": grade.name,
                            "score": float(grade.score), "maximum": float(grade.max_score), "why": []}
                           for notebook in submission.notebooks for grade in notebook.grades if grade.needs_manual_grade]
-    for name in {item["lab"] for item in items}:
-        kept = results_of(course, name, nbformat.read(course.source(name), as_version=4))
-        for item in items:
-            if item["lab"] == name and item["learner"] in kept:
-                outcome = kept[item["learner"]]["checks"].get(item["check"], {})
-                item["why"] = list(outcome.get("flags", [])) or [outcome.get("error") or "flagged in formgrader"]
-                item["evidence"] = [text for part in outcome.get("parts", []) if part["state"] in ("review", "broken")
-                                    for text in part["evidence"]]
+    for item in items:
+        outcome = (kept_result(course, item["lab"], item["learner"]) or {"checks": {}})["checks"].get(item["check"], {})
+        item["why"] = list(outcome.get("flags", [])) or [outcome.get("error") or "flagged in formgrader"]
+        item["evidence"] = [text for part in outcome.get("parts", []) if part["state"] in ("review", "broken")
+                            for text in part["evidence"]]
     return sorted(items, key=lambda item: (item["lab"], item["check"], item["learner"]))
+
+
+def kept_result(course: Course, lab: str, learner: str) -> dict | None:
+    """What grading kept about a learner's submission as it lies in `submitted/` now; `None` if that was never run."""
+    source = nbformat.read(course.source(lab), as_version=4)
+    path = course.submitted(learner, lab)
+    if not path.exists():
+        return None
+    try:
+        job = make_job(sanitized(read_file(path), source)[0], source)
+    except UnreadableError:
+        return None
+    return next((found for mode in ("sandbox", "none")
+                 if (found := Results(course.root / ".grading", mode).get(job)) is not None), None)
+
+
+def give_points(course: Course, lab: str, learner: str, check: str, points: float, db_url: str | None = None) -> dict:
+    """Give a check's points by hand and take it off the list to review; returns what now stands.
+
+    `check` is the check's name, with or without `check-`. Raises `ValueError` for points outside 0 to its maximum or a
+    grade that does not exist.
+    """
+    from nbgrader.api import MissingEntry
+
+    name = check if check.startswith("check-") else f"check-{check}"
+    with _gradebook(course, db_url) as gradebook:
+        try:
+            grade = gradebook.find_grade(name, lab, lab, learner)
+        except MissingEntry as error:
+            raise ValueError(f"{learner} has no graded check '{name}' in {lab}") from error
+        if not 0 <= points <= grade.max_score:
+            raise ValueError(f"{points:g} points: {name} has 0 to {grade.max_score:g}")
+        grade.manual_score, grade.needs_manual_grade = points, False
+        gradebook.db.commit()
+        return {"learner": learner, "lab": lab, "check": name, "score": float(grade.score), "maximum": float(grade.max_score)}
 
 
 # -- similar answers ---------------------------------------------------------------------------------------------------
@@ -215,7 +176,3 @@ def essence(source: str) -> str:
         words.append(text)
     return " ".join(words)
 
-
-def as_json(rows: list) -> str:
-    """Dataclasses as JSON text."""
-    return json.dumps([asdict(row) for row in rows], indent=1, ensure_ascii=False)
