@@ -17,6 +17,7 @@ from .limits import Limits
 from .mend import mend
 from .plan import make_job
 from .results import Results
+from .review import reapply
 from .sourcebook import handed_in, released_view
 from .stubs import without_hidden_tests
 
@@ -107,7 +108,8 @@ def _check_outputs(check: dict[str, Any] | None, number: int) -> list[NotebookNo
 
 
 class FlagReview(_LabPreprocessor):
-    """After the scores are saved: marks what a person must look at, which a test cell cannot do by itself."""
+    """After the scores are saved: marks what a person must look at, which a test cell cannot do by itself, and lets
+    stand what a person has decided on explanations before (`review.py`)."""
 
     def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
         where = resources["nbgrader"]
@@ -116,6 +118,9 @@ class FlagReview(_LabPreprocessor):
                 if check["review"]:
                     grade = gradebook.find_grade(grade_id, where["notebook"], where["assignment"], where["student"])
                     grade.needs_manual_grade = True
+            flagged = [grade_id for grade_id, check in resources["inferlab"]["checks"].items() if check["review"]]
+            for grade_id in reapply(gradebook, self.root(), where["assignment"], where["student"], nb, self.source(resources), flagged):
+                self.log.info("%s: a person's decision on %s stands", where["student"], grade_id)
             gradebook.db.commit()
         return nb, resources
 

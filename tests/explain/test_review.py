@@ -1,0 +1,174 @@
+"""`inferlab review` on a real gradebook: open slots in groups, a decision for a group, kept across regrading."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbgrader.api import Gradebook
+
+from inferlab.grading.build import build_source, generate_assignment, write_notebook
+from inferlab.grading.course import Course
+from inferlab.grading.review import Open, decide, decisions, groups, open_slots, review_command
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab00-words"
+TEXT = '''\
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation: {format_name: percent}
+# ---
+
+# %% [markdown]
+# # Words
+
+# %% tags=["parameters"]
+LEARNER = ""
+MODEL = "bundled"
+DEVICE = "cpu"
+SEED = 7
+
+# %%
+print("set up")
+
+# %% explain="cache"
+# %%explain cache
+# ### BEGIN SOLUTION
+# state: The cache stores the keys and values of the earlier tokens.
+# tokens: 12
+# ### END SOLUTION
+
+# %% check="cache-state" of="cache" points=2
+from inferlab.lab import Check
+
+check = Check("cache-state", points=2)
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import Rubric, Slot, grade
+
+RUBRIC = Rubric(
+    terms={"cache": "cache*, kv cache", "kv": "key*, value*, keys and values", "words": "word*"},
+    slots={"state": Slot(award=["cache keeps kv"], deny={"cache keeps words": "It holds keys and values."})},
+)
+check.slot(lambda: grade(check.explanation("cache"), RUBRIC, {})["state"], "what is kept")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="cache-tokens" of="cache" points=1
+from inferlab.lab import Check
+
+check = Check("cache-tokens", points=1)
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import typed
+
+check.slot(lambda: typed(check.explanation("cache"), "tokens", 12), "how many")
+### END HIDDEN TESTS
+check.score()
+'''
+GOOD = "The cache stores the keys and values of all earlier tokens."
+UNCLEAR = "Everything that attention will want again is lying there, ready to be read."
+ALIKE = "everything that the attention will want again is lying there ready to be read"
+OTHER = "My model remembers the past of the text with some kind of notebook."
+
+
+class Words:
+    """A course of one lab with one explanation, and what the tests do in it."""
+
+    def __init__(self, root: Path):
+        (root / "notebooks" / LAB).mkdir(parents=True)
+        (root / "notebooks" / LAB / f"{LAB}.py").write_text(TEXT)
+        shutil.copy(ROOT / "nbgrader_config.py", root)
+        self.root, self.course = root, Course.open(root)
+        self.source = build_source(self.course, LAB, strict=False)
+        write_notebook(self.source, root / "source" / LAB / f"{LAB}.ipynb")
+        self.db = f"sqlite:///{root / 'gradebook.db'}"
+        self.release = generate_assignment(self.course, LAB, root, self.db)
+
+    def submit(self, student: str, state: str, tokens: str = "12") -> None:
+        notebook = nbformat.read(self.release, as_version=4)
+        cell = next(c for c in notebook.cells if c.metadata.get("nbgrader", {}).get("grade_id") == "cache")
+        cell.source = f"%%explain cache\nstate: {state}\ntokens: {tokens}\n"
+        write_notebook(notebook, self.root / "submitted" / student / LAB / f"{LAB}.ipynb")
+
+    def autograde(self, *arguments: str) -> None:
+        environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        run = subprocess.run(["nbgrader", "autograde", LAB, "--force", *arguments], cwd=self.root, env=environment, capture_output=True,
+                             text=True, timeout=250, check=False)
+        assert run.returncode == 0, run.stderr[-3000:]
+
+    def state(self, student: str) -> tuple[float, bool]:
+        with Gradebook(self.db) as gradebook:
+            grade = gradebook.find_grade("check-cache-state", LAB, LAB, student)
+            return float(grade.score), bool(grade.needs_manual_grade)
+
+    def flagged(self) -> set[str]:
+        with Gradebook(self.db) as gradebook:
+            return {s.student.id for s in gradebook.assignment_submissions(LAB) if s.needs_manual_grade}
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory):
+    course = Words(tmp_path_factory.mktemp("words"))
+    for student, text in {"good": GOOD, "ann": UNCLEAR, "bob": ALIKE, "cleo": OTHER, "dora": "The cache stores the generated words."}.items():
+        course.submit(student, text)
+    course.autograde()
+    return course
+
+
+def test_a_slot_is_awarded_denied_or_stays_open(words):
+    assert words.state("good") == (2.0, False)
+    assert words.state("dora") == (0.0, False)
+    assert words.state("ann") == (0.0, True)
+    assert words.flagged() == {"ann", "bob", "cleo"}
+
+
+def test_open_slots_come_in_groups_of_similar_answers(words):
+    found = groups(open_slots(words.course, LAB))
+    assert sorted(g.learners for g in found) == [("ann", "bob"), ("cleo",)]
+    assert found[0].learners == ("ann", "bob") and found[0].maximum == 2.0
+    assert {s.text for s in found[0].slots} == {UNCLEAR, ALIKE}
+    still, text, data = review_command(words.course, LAB)
+    assert still and found[0].name in text and UNCLEAR in text and data[0]["check"] == "check-cache-state"
+
+
+def test_a_decision_for_a_group_is_kept_across_regrading(words):
+    group = next(g for g in groups(open_slots(words.course, LAB)) if "ann" in g.learners)
+    still, text, _data = review_command(words.course, LAB, (group.name, 1.5), note="means the cache")
+    assert still and "1.5 of 2" in text
+    assert words.state("ann") == words.state("bob") == (1.5, False)
+    words.autograde()
+    assert words.state("ann") == words.state("bob") == (1.5, False)
+    assert words.state("cleo") == (0.0, True) and words.flagged() == {"cleo"}
+
+    words.submit("eve", UNCLEAR)
+    words.submit("bob", OTHER)
+    words.autograde()
+    assert words.state("eve") == (1.5, False), "the same text has the same decision"
+    assert words.state("bob") == (0.0, True), "another text is open again"
+    words.submit("bob", GOOD)
+    words.autograde("--student", "bob")
+    assert words.state("bob") == (2.0, False)
+    assert {d.note for d in decisions(words.root, LAB)} == {"means the cache"}
+
+
+def test_a_decision_out_of_range_or_for_no_group_is_refused(words):
+    group = groups(open_slots(words.course, LAB))[0]
+    with pytest.raises(ValueError, match="0 to 2"):
+        decide(words.course, LAB, group, 2.5)
+    with pytest.raises(ValueError, match="no open group"):
+        review_command(words.course, LAB, ("ffffff", 1))
+
+
+def test_grouping_does_not_depend_on_the_order_of_slots():
+    slots = [Open(f"s{i}", "check-a", 1.0, text, str(hash(text) * 0 + i)) for i, text in enumerate((UNCLEAR, OTHER, ALIKE, GOOD))]
+    assert [g.learners for g in groups(slots)] == [g.learners for g in groups(reversed(slots))]
+
+
+def test_a_damaged_decisions_file_is_named(words, tmp_path):
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / "reviews" / f"{LAB}.json").write_text("{")
+    with pytest.raises(ValueError, match="cannot be read as decisions"):
+        decisions(tmp_path, LAB)
