@@ -97,6 +97,10 @@ def parser() -> argparse.ArgumentParser:
     review = add("review", review_, "list what a person must grade or look at, or give points by hand")
     review.add_argument("lab", **lab, nargs="?")
     review.add_argument("--set", nargs=3, metavar=("LEARNER", "CHECK", "POINTS"), help="give these points by hand")
+    review.add_argument("--groups", action="store_true", help="open explanations only, similar answers together")
+    review.add_argument("--give", nargs=2, metavar=("GROUP", "POINTS"),
+                        help="give every answer of a group these points; the decision is kept across regrading")
+    review.add_argument("--note", default="", help="why, kept with the decision")
 
     regrade = add("regrade", regrade_, "grade a lab again with its mended tests; shows who changes by how much")
     regrade.add_argument("lab", **lab)
@@ -297,6 +301,14 @@ def review_(arguments: argparse.Namespace) -> Answer:
             raise Fault("--set needs the lab: inferlab review LAB --set LEARNER CHECK POINTS")
         given = give_points(course, arguments.lab, learner, check, float(points))
         return OK, f"{learner}: {given['check']} is {given['score']:g} of {given['maximum']:g}", given
+    if arguments.groups or arguments.give:
+        from .grading.review import review_command
+
+        if arguments.lab is None:
+            raise Fault("--groups and --give need the lab: inferlab review LAB --groups")
+        give = (arguments.give[0], float(arguments.give[1])) if arguments.give else None
+        still_open, text, data = review_command(course, arguments.lab, give, arguments.note)
+        return (LOOK if still_open else OK), text, data
     items = to_review(course, arguments.lab)
     lines = [f"{item['learner']:15} {item['lab']:24} {item['check']:28} {item['score']:g} of {item['maximum']:g}\n"
              + "\n".join(f"    {text}" for text in [*item["why"], *item.get("evidence", [])]) for item in items]
