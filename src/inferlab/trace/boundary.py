@@ -227,7 +227,28 @@ def from_records(trace, recorder) -> list:
                 boundary.parent.children.append(boundary)
             found.append(boundary)
     found.sort(key=lambda boundary: boundary.start_ns)
+    if trace.aliases:
+        _name_shared(found, trace.aliases)
     return found
+
+
+def _name_shared(boundaries: list, aliases: dict) -> None:
+    """Gives calls of a shared module the name under which their caller holds it."""
+    renamed: dict = {}
+    for boundary in boundaries:
+        parent = boundary.parent
+        if parent is None:
+            continue
+        first = boundary.name
+        inside = renamed.get(id(parent))
+        if inside is not None and first.startswith(f"{inside}."):
+            boundary.name = parent.name + first[len(inside) :]
+        elif first in aliases:
+            holder = f"{parent.name}." if parent.level or "." in parent.name else ""
+            fitting = [name for name in (first, *aliases[first]) if name.startswith(holder)]
+            boundary.name = fitting[0] if fitting else first
+        if boundary.name != first:
+            renamed[id(boundary)] = first
 
 
 def key_view(recorder, signature: int):

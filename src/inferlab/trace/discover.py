@@ -76,7 +76,6 @@ _NEVER = frozenset(
         "register_to_config",
         "progress_bar",
         "set_progress_bar_config",
-        "check_inputs",
         "register_modules",
     ]
 )
@@ -153,7 +152,9 @@ def _registered(pipe, held) -> dict:
             if value is not None and not isinstance(value, property):
                 continue
             try:
-                with warnings.catch_warnings():  # reading a config entry as an attribute is deprecated in diffusers
+                with (
+                    warnings.catch_warnings()
+                ):  # reading a config entry as an attribute is deprecated in diffusers
                     warnings.simplefilter("ignore", FutureWarning)
                     extra[name] = getattr(pipe, name)
             except AttributeError:
@@ -178,7 +179,7 @@ def own_methods(cls, private: bool, skip_housekeeping: bool):
             seen.add(name)
             static = isinstance(attribute, staticmethod)
             function = attribute.__func__ if static else attribute
-            if not isinstance(function, types.FunctionType) or name in _NEVER:
+            if not isinstance(function, types.FunctionType) or name in _NEVER or name.startswith("check_"):
                 continue
             if name != "__call__" and (name.startswith("__") or (name.startswith("_") and not private)):
                 continue

@@ -34,9 +34,16 @@ class Folder:
     def tree(self, boundary) -> int:
         """A number equal for two boundaries whose whole subtrees have equal names, shapes, dtypes and devices."""
         known = self._trees.get(id(boundary))
-        if known is None and boundary.kind == "move" and boundary.base != boundary.moved_name and not boundary.children:
+        if (
+            known is None
+            and boundary.kind == "move"
+            and boundary.base != boundary.moved_name
+            and not boundary.children
+        ):
             # Offloading moves a component's layers one by one: those moves fold into one line.
-            known = self._trees[id(boundary)] = self._numbers.setdefault(("move", boundary.base), len(self._numbers))
+            known = self._trees[id(boundary)] = self._numbers.setdefault(
+                ("move", boundary.base), len(self._numbers)
+            )
         if known is None:
             name, *rest = boundary.signature()
             key = (_DIGITS.sub("*", name), *rest, tuple(self.tree(child) for child in boundary.children))

@@ -28,6 +28,7 @@ class Instrument:
         self._copies: dict = {}  # component name -> how many unknown instances of its class were adopted
         self._parameters: dict = {}
         self._classes: set = set()
+        self._originals: list = []
 
     # -- targets -----------------------------------------------------------------------------------------------
 
@@ -42,7 +43,7 @@ class Instrument:
         elif isinstance(target, types.FunctionType):
             self.add_function(target)
         elif discover.is_pipeline(target):
-            self.add_pipeline(target, prefix)
+            self.add_pipeline(target, prefix.rstrip("."), prefix + type(target).__name__)
         elif discover.is_worker(target):
             name = "scheduler" if discover.is_scheduler(target) else type(target).__name__
             self.add_component(prefix + name, target)
@@ -52,8 +53,11 @@ class Instrument:
                 "or a pair (object, 'method name')"
             )
 
-    def add_pipeline(self, pipe, name: str = "") -> None:
-        """A pipeline: its call, its own methods, and everything that it holds. `name` is "" for the outermost."""
+    def add_pipeline(self, pipe, name: str = "", label: str = "") -> None:
+        """A pipeline: its call, its own methods, and everything that it holds.
+
+        `name` is "" for the outermost, else it comes before the names of its parts; `label` names its call.
+        """
         if id(pipe) in self._known:
             return
         cls = type(pipe)
@@ -68,7 +72,7 @@ class Instrument:
             if method == "__call__":
                 point = PipelinePoint(
                     self.recorder,
-                    name or cls.__name__,
+                    label or name or cls.__name__,
                     "pipeline",
                     owner,
                     0,
@@ -76,7 +80,7 @@ class Instrument:
                     instrument=self,
                 )
             else:
-                rule = (DATA if base else RESULT) | (OPEN if static else 0)
+                rule = (DATA if base else 0) | (OPEN if static else 0)
                 parameters = self._signature(function, bound=not static)
                 full = prefix + method
                 point = FullPoint(
@@ -306,7 +310,9 @@ class Instrument:
         for cls, method, point_class, module_of in moves.hook_methods():
             if (cls, method) not in placed:
                 parameters = self._signature(vars(cls)[method])
-                dispatcher = moves.HookDispatcher(self, method.rstrip("_"), parameters, point_class, module_of)
+                dispatcher = moves.HookDispatcher(
+                    self, method.rstrip("_"), parameters, point_class, module_of
+                )
                 self._place_everywhere(patches.acquire(cls, method, "method"), dispatcher)
 
     def _watch_assignments(self, pipe) -> None:
@@ -320,11 +326,15 @@ class Instrument:
         base = owner.partition(":")[2] if owner.startswith("component:") else name
         parameters = self._signature(type(discover.original(module)).forward)
         if coarse or self._keeps(name):
-            return FullPoint(self.recorder, name, "module", owner, rule, parameters, base=base, keep=self._keeps(name))
+            return FullPoint(
+                self.recorder, name, "module", owner, rule, parameters, base=base, keep=self._keeps(name)
+            )
         return Point(self.recorder, name, "module", owner, rule, parameters, coarse=False, base=base)
 
     def _place_module(self, module, point, name) -> None:
         self._place(patches.acquire(type(module), "__call__", "module"), id(module), point)
+        patches.originals[id(module._forward_hooks)] = id(module)
+        self._originals.append(id(module._forward_hooks))
 
     def _place_method(self, part, method, point, static) -> None:
         if static:
@@ -369,6 +379,9 @@ class Instrument:
                 patch.adopters[:] = [a for a in patch.adopters if a is not point]
                 patches.release(patch)
             self._placed.clear()
+            for key in self._originals:
+                patches.originals.pop(key, None)
+            self._originals.clear()
             self._known.clear()
             self._held.clear()
             self.components = {name: type(part).__name__ for name, part in self.components.items()}

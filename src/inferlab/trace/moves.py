@@ -99,7 +99,9 @@ class HookDispatcher:
             return original(*args, **kwargs)
         point = self.points.get(name)
         if point is None:
-            component = next((c for c in self.instrument.components if name == c or name.startswith(f"{c}.")), name)
+            component = next(
+                (c for c in self.instrument.components if name == c or name.startswith(f"{c}.")), name
+            )
             point = self.points[name] = self.point_class(
                 self.recorder,
                 f"{name}.{self.method}",

@@ -16,6 +16,8 @@ from torch.nn import Module
 LOCK = threading.RLock()
 _MISSING = object()
 _patches: dict = {}  # (id(holder), name) -> Patch
+# id(module._forward_hooks) -> id(module): a DataParallel replica is a new object that shares its original's dicts.
+originals: dict = {}
 
 
 def _identity(value):
@@ -178,6 +180,8 @@ class Patch:
     def adopt(self, instance):
         for adopter in self.adopters:
             adopter(instance)
+        if originals and getattr(instance, "_is_replica", False):
+            return self.entries.get(originals.get(id(instance._forward_hooks)))
         return self.entries.get(id(instance)) or self.everywhere or None
 
 
