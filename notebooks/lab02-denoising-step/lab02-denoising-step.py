@@ -597,68 +597,81 @@ check.score()
 # %% [markdown]
 # ### Your step, driving the real pipeline
 #
-# Two thin adapters give your function the real owners. The scheduler's writes down each predicted clean sample on the way.
+# Two thin adapters give your function its real owners, and the loop around it is short. It starts from the same noise as the
+# traced run and makes the very same calls.
 
 # %%
 @torch.no_grad()
 def unet(sample, t, prompt_embeds):
+    """The real network, in the form that `one_step` takes."""
     return pipe.unet(sample, t, encoder_hidden_states=prompt_embeds, return_dict=False)[0]
-
-
-guesses = {}
-
-
-def step(noise_pred, t, latents):
-    out = pipe.scheduler.step(noise_pred, t, latents)
-    guesses[int(t)] = out.pred_original_sample
-    return out.prev_sample
-
-# %% [markdown]
-# The loop around it is short. It starts from the same noise as the traced run, and makes the very same calls.
-
-# %% tags=["demo"]
-def picture(latents):
-    """Latents to a picture, as the pipeline does it after its loop."""
-    with torch.no_grad():
-        decoded = pipe.vae.decode(latents / pipe.vae.config.scaling_factor, return_dict=False)[0]
-    return pipe.image_processor.postprocess(decoded)[0]
 
 
 with torch.no_grad():
     cond, uncond = pipe.encode_prompt(PROMPT, lab.device, 1, do_classifier_free_guidance=True)
-pipe.scheduler.set_timesteps(STEPS, device=lab.device)
-latents = noise
-for t in pipe.scheduler.timesteps:
-    latents = one_step(unet, step, latents, t, torch.cat([uncond, cond]), GUIDANCE)
+prompt_embeds = torch.cat([uncond, cond])
+
+# %%
+from functools import cache
+
+
+@cache
+def drive(one_step):
+    """A whole run with this `one_step`: the last latents, and the predicted clean latents at each timestep."""
+    guesses, latents = {}, noise
+
+    def step(noise_pred, t, latents):
+        out = pipe.scheduler.step(noise_pred, t, latents)
+        guesses[int(t)] = out.pred_original_sample
+        return out.prev_sample
+
+    pipe.scheduler.set_timesteps(STEPS, device=lab.device)
+    for t in pipe.scheduler.timesteps:
+        latents = one_step(unet, step, latents, t, prompt_embeds, GUIDANCE)
+    return latents, guesses
+
+# %%
+@torch.no_grad()
+def picture(latents):
+    """Latents to a picture, as the pipeline does it after its loop."""
+    decoded = pipe.vae.decode(latents / pipe.vae.config.scaling_factor, return_dict=False)[0]
+    return pipe.image_processor.postprocess(decoded)[0]
 
 # %% tags=["demo"]
 import numpy as np
+from inferlab.lab import when_written
 
-mine = picture(latents)
-print("same picture, bit for bit:", np.array_equal(np.asarray(mine), np.asarray(image)))
-mine
+with when_written("one_step"):
+    latents, guesses = drive(one_step)
+    mine = picture(latents)
+    print("the same picture, bit for bit:", np.array_equal(np.asarray(mine), np.asarray(image)))
+    display(mine)
 
 # %% [markdown]
 # ### What the network believes, step by step
 #
-# Each step contains a complete guess of the clean latents; you have just collected them. How good is it, and when? We
+# Each step contains a complete guess of the clean latents; `drive` has collected them. How good is such a guess, and when? We
 # measure its distance from the latents where the run ended, relative to their size.
 
 # %% tags=["demo"]
-timesteps = list(guesses)
-error = [float((guesses[t] - latents).norm() / latents.norm()) for t in timesteps]
-pictures = {t: picture(guesses[t]) for t in timesteps}
-print(f"error of the guess: {error[0]:.2f} at t = {timesteps[0]}, {error[len(error) // 2]:.2f} halfway, {error[-1]:.4f} at the end")
+with when_written("one_step"):
+    latents, guesses = drive(one_step)
+    timesteps = list(guesses)
+    error = [float((guesses[t] - latents).norm() / latents.norm()) for t in timesteps]
+    print(f"error of the guess: {error[0]:.2f} at t = {timesteps[0]}, {error[-1]:.4f} at t = {timesteps[-1]}")
 
 # %% tags=["demo"]
 from inferlab.lab import pictures_over_curve
 
-shown = [timesteps[round(i * (len(timesteps) - 1) / 4)] for i in range(5)]
-pictures_over_curve(
-    {t: pictures[t] for t in shown}, timesteps, error,
-    title="One step already guesses a whole picture; the loop is what makes it the right one",
-    xlabel="timestep t (noisy to clean)", ylabel="error of the predicted clean latents",
-)
+with when_written("one_step"):
+    latents, guesses = drive(one_step)
+    pictures = {t: picture(guess) for t, guess in guesses.items()}
+    shown = {t: pictures[t] for t in timesteps[::2] + timesteps[-1:]}
+    display(pictures_over_curve(
+        shown, timesteps, error,
+        title="One step guesses a whole picture; the loop makes it the right one",
+        xlabel="timestep t (from noisy to clean)", ylabel="error of the guess (share of its size)",
+    ))
 
 # %% [markdown]
 # The first guess, made from nearly pure noise, is what the network expects *on average* under this prompt: one step is not
@@ -667,7 +680,9 @@ pictures_over_curve(
 # %% tags=["demo"]
 from inferlab.lab import step_slider
 
-step_slider(list(pictures.values()), [f"t = {t}" for t in timesteps])
+with when_written("one_step"):
+    drive(one_step)
+    display(step_slider(list(pictures.values()), [f"t = {t}" for t in pictures]))
 
 # %% [markdown]
 # ### Exercise 6 · A checkpoint with the wrong label
@@ -721,8 +736,8 @@ def ask(pipeline, t):
 # * `which_target(output, clean, noise, alpha_t)` returns `"epsilon"`, `"sample"` or `"v_prediction"`: which of the three the
 #   `output`, `(B, C, H, W)`, is meant to be. A real network is never exact, and `alpha_t` (a `float`) can be anything from
 #   0.01 to 0.99;
-# * `diagnosis`, a dict with `"expects"` (what the suspect's scheduler takes the output for) and `"predicts"` (what its network
-#   really answers with).
+# * `diagnose()` returns a dict with `"expects"`, what the suspect's scheduler takes the output for, and `"predicts"`, what its
+#   network really answers with. You may compute them in there, or write down the two words that you found.
 #
 # Ask at a `t` of your choice with `ask(suspect, t)`, and think about which choice tells the three apart best.
 #
@@ -731,7 +746,7 @@ def ask(pipeline, t):
 # the noise; at very large <code>t</code> it is almost the clean sample with its sign turned.
 # </details>
 
-# %% exercise="diagnosis" provides=["which_target", "diagnosis"] difficulty=3 minutes=9
+# %% exercise="diagnosis" provides=["which_target", "diagnose"] difficulty=3 minutes=9
 def which_target(output, clean, noise, alpha_t):
     """Which prediction type an output is closest to, given what was mixed."""
     ### BEGIN SOLUTION
@@ -741,10 +756,12 @@ def which_target(output, clean, noise, alpha_t):
     ### END SOLUTION
 
 
-### BEGIN SOLUTION
-answer = which_target(ask(suspect, 400), clean, known_noise, float(table[400]))
-diagnosis = {"expects": suspect.scheduler.config.prediction_type, "predicts": answer}
-### END SOLUTION
+def diagnose():
+    """What the suspect's scheduler expects, and what its network predicts."""
+    ### BEGIN SOLUTION
+    answer = which_target(ask(suspect, 400), clean, known_noise, float(table[400]))
+    return {"expects": suspect.scheduler.config.prediction_type, "predicts": answer}
+    ### END SOLUTION
 
 # %% check="diagnosis" points=3
 import torch
@@ -778,8 +795,8 @@ truth, label = pairs[check.variant(6)]
 
 def answer_to(key):
     """One entry of the learner's diagnosis."""
-    got = check.learner.diagnosis
-    check.true(isinstance(got, dict) and key in got, '`diagnosis` is a dict with the keys "expects" and "predicts"')
+    got = check.learner.diagnose()
+    check.true(isinstance(got, dict) and key in got, '`diagnose()` returns a dict with the keys "expects" and "predicts"')
     check.true(got[key] in names, f'"{key}" is one of {", ".join(names)}')
     return got[key]
 
@@ -797,9 +814,11 @@ check.score()
 # If your diagnosis is right, one word in the config mends the pipeline; the weights were never touched.
 
 # %% tags=["demo"]
-suspect.scheduler = DDIMScheduler.from_config(suspect.scheduler.config, prediction_type=diagnosis["predicts"])
-mended = suspect(PROMPT, num_inference_steps=STEPS, guidance_scale=GUIDANCE, latents=noise).images[0]
-filmstrip([image, broken_image, mended], ["healthy", "wrong label", "your label"])
+with when_written("diagnose"):
+    mended = mislabeled(pipe, lab.variant(6))
+    mended.scheduler = DDIMScheduler.from_config(mended.scheduler.config, prediction_type=diagnose()["predicts"])
+    mended_image = mended(PROMPT, num_inference_steps=STEPS, guidance_scale=GUIDANCE, latents=noise).images[0]
+    display(filmstrip([image, broken_image, mended_image], ["healthy", "wrong label", "your label"]))
 
 # %% [markdown]
 # ### Exercise 7 · Repair a step
@@ -819,21 +838,23 @@ def colleague_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_o
 # It agrees with the library in every test that the colleague wrote, which were steps from the middle of a run. But the
 # pictures look like this:
 
-# %% tags=["demo"]
-def drive(step_function):
-    """The loop of exercise 5 with another step; returns the latents after each step."""
-    states, latents = [], noise
-    def adapted(noise_pred, t, x_t):
-        return step_function(noise_pred, int(t), x_t, table.to(x_t.device), STEPS, pipe.scheduler.config.set_alpha_to_one)
+# %%
+def drive_with(step_function):
+    """The latents after each step of a run that uses `one_step` and another scheduler step."""
+    def step(noise_pred, t, x_t):
+        return step_function(noise_pred, int(t), x_t, table.to(x_t), STEPS, pipe.scheduler.config.set_alpha_to_one)
+
+    states = [noise]
+    pipe.scheduler.set_timesteps(STEPS, device=lab.device)
     for t in pipe.scheduler.timesteps:
-        latents = one_step(unet, adapted, latents, t, torch.cat([uncond, cond]), GUIDANCE)
-        states.append(latents)
-    return states
+        states.append(one_step(unet, step, states[-1], t, prompt_embeds, GUIDANCE))
+    return states[1:]
 
-
-states = drive(colleague_step)
-labels = [f"after t = {int(t)}" for t in pipe.scheduler.timesteps[-4:]]
-filmstrip([picture(s) for s in states[-4:]], labels, "The picture is nearly there, and the last step ruins it")
+# %% tags=["demo"]
+with when_written("one_step"):
+    states = drive_with(colleague_step)
+    labels = [f"after t = {int(t)}" for t in pipe.scheduler.timesteps[-4:]]
+    display(filmstrip([picture(s) for s in states[-4:]], labels, "Nearly there, and the last step ruins it"))
 
 # %% [markdown]
 # "The network must be bad at the last timestep," says the colleague, "I will skip that step." Before you agree: your own
@@ -919,7 +940,9 @@ with check.part("the step whose previous timestep is exactly 0", weight=1):
 check.score()
 
 # %% tags=["demo"]
-filmstrip([picture(states[-1]), picture(drive(repaired_step)[-1]), image], ["colleague", "repaired", "pipeline"])
+with when_written("one_step", "repaired_step"):
+    states, repaired = drive_with(colleague_step), drive_with(repaired_step)
+    display(filmstrip([picture(states[-1]), picture(repaired[-1]), image], ["colleague", "repaired", "pipeline"]))
 
 # %% [markdown]
 # ## 6 · Explain

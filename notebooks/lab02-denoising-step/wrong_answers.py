@@ -174,7 +174,9 @@ def which_target(output, clean, noise, alpha_t):
     return min(candidates, key=lambda name: float((output - candidates[name]).norm()))
 
 
-diagnosis = {"expects": suspect.scheduler.config.prediction_type, "predicts": suspect.scheduler.config.prediction_type}
+def diagnose():
+    label = suspect.scheduler.config.prediction_type
+    return {"expects": label, "predicts": label}
 
 # %% wrong="diagnosis" name="the two answers have changed places" keeps=1
 def which_target(output, clean, noise, alpha_t):
@@ -183,15 +185,17 @@ def which_target(output, clean, noise, alpha_t):
     return min(candidates, key=lambda name: float((output - candidates[name]).norm()))
 
 
-answer = which_target(ask(suspect, 400), clean, known_noise, float(table[400]))
-diagnosis = {"expects": answer, "predicts": suspect.scheduler.config.prediction_type}
+def diagnose():
+    answer = which_target(ask(suspect, 400), clean, known_noise, float(table[400]))
+    return {"expects": answer, "predicts": suspect.scheduler.config.prediction_type}
 
 # %% wrong="diagnosis" name="never thought of the velocity" keeps=0.5
 def which_target(output, clean, noise, alpha_t):
     return "epsilon" if (output - noise).norm() < (output - clean).norm() else "sample"
 
 
-diagnosis = {"expects": suspect.scheduler.config.prediction_type, "predicts": "something else"}
+def diagnose():
+    return {"expects": suspect.scheduler.config.prediction_type, "predicts": "something else"}
 
 # %% wrong="diagnosis" name="velocity with the weights exchanged" keeps=2.5
 def which_target(output, clean, noise, alpha_t):
@@ -200,9 +204,11 @@ def which_target(output, clean, noise, alpha_t):
     return min(candidates, key=lambda name: float((output - candidates[name]).norm()))
 
 
-right = {"epsilon": known_noise, "sample": clean, "v_prediction": table[500] ** 0.5 * known_noise - (1 - table[500]) ** 0.5 * clean}
-found = min(right, key=lambda name: float((ask(suspect, 500) - right[name]).norm()))
-diagnosis = {"expects": suspect.scheduler.config.prediction_type, "predicts": found}
+def diagnose():
+    velocity = table[500] ** 0.5 * known_noise - (1 - table[500]) ** 0.5 * clean
+    right = {"epsilon": known_noise, "sample": clean, "v_prediction": velocity}
+    found = min(right, key=lambda name: float((ask(suspect, 500) - right[name]).norm()))
+    return {"expects": suspect.scheduler.config.prediction_type, "predicts": found}
 
 # %% wrong="repair" name="clamped the index to 0" keeps=1.5
 def repaired_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_one):

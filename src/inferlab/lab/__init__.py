@@ -18,6 +18,7 @@ _HOME = {
     "filmstrip": "plots",
     "pictures_over_curve": "plots",
     "step_slider": "widgets",
+    "when_written": "unfinished",
 }
 
 __all__ = list(_HOME)
