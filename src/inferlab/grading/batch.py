@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
@@ -268,8 +269,9 @@ class Recorder:
         others = self._others(student)
         result = self.api.autograde(self.lab, student, force=True, create=True)
         if not result["success"]:
-            last = (result.get("error") or result.get("log") or "").strip().splitlines() or ["nbgrader gave no reason"]
-            work.row.state, work.row.problem = "failed", f"nbgrader could not record it: {last[-1]}"
+            told = f"{result.get('error') or ''}\n{result.get('log') or ''}".splitlines()
+            why = [line for line in told if re.match(r"[\w.]*(Error|Exception|Missing\w*)\b", line)] or ["see nbgrader's log"]
+            work.row.state, work.row.problem = "failed", f"nbgrader could not record it: {why[0][:300]}"
             return
         self._restore(student, others)
         path = self.done / f"{student}.json"

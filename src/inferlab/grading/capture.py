@@ -23,10 +23,10 @@ class Recorder:
 
     def end(self) -> list[dict[str, Any]]:
         """The outputs so far, streams joined."""
-        for output in self.outputs:
-            if output["output_type"] == "stream":
-                output["text"] = "".join(output["text"])
-        outputs, self.outputs = self.outputs, []
+        outputs, self.outputs = [o for o in self.outputs if isinstance(o, dict)], []
+        for output in outputs:
+            if isinstance(output.get("text"), list):
+                output["text"] = "".join(map(str, output["text"]))
         return outputs
 
     def stream(self, name: str, text: str) -> None:

@@ -84,7 +84,7 @@ def confine(limits: Limits, slot: int) -> None:
 def limit_resources(limits: Limits) -> None:
     """The limits that the kernel keeps for each process."""
     here = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    space = here + limits.memory_mb * 2**20
+    space = here + int(limits.memory_mb * 0.9) * 2**20  # a MemoryError comes before the supervisor's kill
     for kind, value in (
         (resource.RLIMIT_AS, space),
         (resource.RLIMIT_NPROC, limits.processes),

@@ -35,13 +35,23 @@ def as_notebook(handed: HandedIn) -> NotebookNode:
     """What was read, as a notebook; every cell has an id of its own."""
     cells, taken = [], set()
     for number, cell in enumerate(handed.cells, start=1):
-        fields = {k: cell[k] for k in ("cell_type", "source", "metadata")}
-        identity = cell["id"] if cell["id"] and cell["id"] not in taken else f"cell_{number}"
+        fields = {k: _writable(cell[k]) for k in ("cell_type", "source", "metadata")}
+        identity = _writable(cell["id"])
+        identity = identity if identity and identity not in taken else f"cell_{number}"
         taken.add(identity)
         if cell["cell_type"] == "code":
             fields |= {"outputs": [], "execution_count": cell["execution_count"]}
         cells.append(fields | {"id": identity})
-    return nbformat.from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": handed.metadata, "cells": cells})
+    return nbformat.from_dict({"nbformat": 4, "nbformat_minor": 5, "metadata": _writable(handed.metadata), "cells": cells})
+
+
+def _writable(value: Any) -> Any:
+    """The same data with half surrogate pairs, which JSON can spell but no file can hold, made question marks."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode("utf-8")
+    if isinstance(value, dict):
+        return {_writable(k): _writable(v) for k, v in value.items()}
+    return [_writable(v) for v in value] if isinstance(value, list) else value
 
 
 def handed_in(notebook: NotebookNode) -> HandedIn:

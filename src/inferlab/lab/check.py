@@ -14,7 +14,8 @@
 
 Ask the learner for anything only inside a part: a part turns whatever goes wrong in it into 0 for that part and a
 message, and the next part goes on. A part that uses a name which a failed part above should have made fails with it.
-Any other exception in a part is a fault of the test: 0 for now, and the submission is flagged for the instructor.
+An exception of the kinds that data of the wrong type or shape causes (`TypeError`, `IndexError`, ...), once the learner was
+asked for something, fails the part and says so. Any other is a fault of the test: 0 for now, and flagged for the instructor.
 """
 
 from __future__ import annotations
@@ -92,13 +93,18 @@ def results() -> dict[str, Score]:
     return dict(_results)
 
 
+_DATA_ERRORS = (TypeError, AttributeError, IndexError, KeyError, ValueError, RuntimeError)
+
+
 class _Learner:
     """What the learner provides, by attribute: `check.learner.ddim_step`."""
 
     def __init__(self, source: Any):
         self.__source = source
+        self.asked = False  # whether anything of the learner's has come to the test yet
 
     def __getattr__(self, name: str) -> Any:
+        self.asked = True
         return self.__source.get(name)
 
 
@@ -145,6 +151,10 @@ class Check:
             before = self.parts[:-1]
             if isinstance(error, NameError) and any(p.state in ("failed", "missing") for p in before):
                 part.state, part.message = "missing", "needs a part above to pass first"
+                return
+            if self.learner.asked and isinstance(error, _DATA_ERRORS):
+                # the lab's proof shows that the test works on right data, so the data is what it could not work with
+                part.message = f"what came from your code could not be used ({clip(f'{type(error).__name__}: {error}', 200)})"
                 return
             part.state, part.message = "broken", "this test did not work; your instructor will look at it"
             self.flags.append(f"{self.name}, part {name!r}: " + clip(traceback.format_exc(), 4000))
