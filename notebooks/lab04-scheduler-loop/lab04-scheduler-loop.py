@@ -611,9 +611,16 @@ check.score()
 # noise; a run of 24 steps counts as converged.
 
 # %% tags=["demo"]
-noise = torch.randn(
-    1, 4, pipe.unet.config.sample_size, pipe.unet.config.sample_size, generator=torch.Generator().manual_seed(SEED)
-).to(pipe.device)
+side = pipe.unet.config.sample_size
+
+
+def unit_noise(seed):
+    """Starting noise of one picture, (1, 4, side, side); the same on every device."""
+    noise = torch.randn(1, 4, side, side, generator=torch.Generator().manual_seed(seed))
+    return noise.to(pipe.device, pipe.unet.dtype)
+
+
+noise = unit_noise(SEED)
 
 
 def solve(Scheduler, steps):
@@ -694,7 +701,7 @@ def drawn(latents, t):
     return ready["unet"](latents, t, ready["prompt_embeds"])
 
 
-noises = [torch.randn(1, 4, 16, 16, generator=torch.Generator().manual_seed(SEED + k)) for k in (0, 1)]
+noises = [unit_noise(SEED), unit_noise(SEED + 1)]
 for Scheduler in (DDIMScheduler, EulerDiscreteScheduler):
     for count in (1, 2):
         try:
@@ -739,11 +746,11 @@ from diffusers import DDIMScheduler, DPMSolverMultistepScheduler, EulerDiscreteS
 from inferlab.lab import Check, close
 
 check = Check("repair", points=3)
-noises = [torch.randn(1, 4, 8, 8, generator=torch.Generator().manual_seed(k)) for k in (1, 2)]
+starts = [torch.randn(1, 4, 8, 8, generator=torch.Generator().manual_seed(k)) for k in (1, 2)]
 SD = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
 
 
-def solver_of(scheduler):
+def callables_of(scheduler):
     def step(noise_pred, t, latents):
         check.tensor(noise_pred, shape=(1, 4, 8, 8))
         check.tensor(latents, shape=(1, 4, 8, 8))
@@ -767,7 +774,7 @@ def solver_of(scheduler):
 
 
 def pictures(scheduler, unet, count, steps=6):
-    got = check.learner.draw_all(solver_of(scheduler), unet, noises[:count], steps)
+    got = check.learner.draw_all(callables_of(scheduler), unet, starts[:count], steps)
     check.true(isinstance(got, list) and len(got) == count, f"a list of {count} pictures is wanted")
     return got
 
@@ -775,7 +782,7 @@ def pictures(scheduler, unet, count, steps=6):
 with check.part("Euler and a denoiser that sees no noise: the latents stay as they began", weight=1):
     scheduler = EulerDiscreteScheduler(**SD)
     got = pictures(scheduler, lambda latents, t: torch.zeros(1, 4, 8, 8), 1)
-    check.close(got[0], noises[0] * float(scheduler.init_noise_sigma), tol=1e-4)
+    check.close(got[0], starts[0] * float(scheduler.init_noise_sigma), tol=1e-4)
 ### BEGIN HIDDEN TESTS
 
 
@@ -798,39 +805,39 @@ def one(scheduler, noise, steps=6, scaled=True, divided=False, sigma=True, fresh
 
 
 with check.part("one picture, DDIM and Euler", weight=2):
-    check.close(pictures(DDIMScheduler(**SD), toy, 1)[0], one(DDIMScheduler(**SD), noises[0]))
+    check.close(pictures(DDIMScheduler(**SD), toy, 1)[0], one(DDIMScheduler(**SD), starts[0]))
     euler, got = EulerDiscreteScheduler(**SD), pictures(EulerDiscreteScheduler(**SD), toy, 1)[0]
     check.mistake(
         "without scale_model_input the denoiser sees latents fourteen times as large as it was trained on",
-        when=close(got, one(euler, noises[0], scaled=False), 1e-4)
-        or close(got, one(euler, noises[0], scaled=False, sigma=False), 1e-4),
+        when=close(got, one(euler, starts[0], scaled=False), 1e-4)
+        or close(got, one(euler, starts[0], scaled=False, sigma=False), 1e-4),
     )
     check.mistake(
         "the state is still replaced by the copy that was scaled for the denoiser",
-        when=close(got, one(euler, noises[0], divided=True), 1e-4)
-        or close(got, one(euler, noises[0], divided=True, sigma=False), 1e-4),
+        when=close(got, one(euler, starts[0], divided=True), 1e-4)
+        or close(got, one(euler, starts[0], divided=True, sigma=False), 1e-4),
     )
     check.mistake(
         "the noise starts at unit variance; this solver starts at init_noise_sigma",
-        when=close(got, one(euler, noises[0], sigma=False), 1e-4),
+        when=close(got, one(euler, starts[0], sigma=False), 1e-4),
     )
-    check.close(got, one(euler, noises[0]), tol=1e-4)
+    check.close(got, one(euler, starts[0]), tol=1e-4)
 with check.part("the second picture, Euler and DPM-Solver++", weight=1):
     for Scheduler in (EulerDiscreteScheduler, DPMSolverMultistepScheduler):
         got = pictures(Scheduler(**SD), toy, 2)
         check.mistake("both pictures are the same", when=close(got[0], got[1]))
-        check.close(got[1], one(Scheduler(**SD), noises[1]), tol=1e-4)
+        check.close(got[1], one(Scheduler(**SD), starts[1]), tol=1e-4)
 with check.part("the second picture, Heun, which has a memory", weight=2):
     heun = HeunDiscreteScheduler(**SD)
-    one(heun, noises[0])
+    one(heun, starts[0])
     heun._step_index = None
-    stale = one(heun, noises[1], fresh=False)
+    stale = one(heun, starts[1], fresh=False)
     got = pictures(HeunDiscreteScheduler(**SD), toy, 2)
     check.mistake(
         "rewinding moved the position back but left the solver's memory: its last slope belongs to the first picture",
         when=close(got[1], stale, 1e-4),
     )
-    check.close(got[1], one(HeunDiscreteScheduler(**SD), noises[1]), tol=1e-4)
+    check.close(got[1], one(HeunDiscreteScheduler(**SD), starts[1]), tol=1e-4)
 ### END HIDDEN TESTS
 check.score()
 
