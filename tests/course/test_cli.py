@@ -1,0 +1,158 @@
+"""The `inferlab` command: help, JSON, exit codes, and the whole path of a small lab through it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from inferlab.cli import FAILED, LOOK, OK, main, parser
+from inferlab.grading.demo import fill_in, solved
+
+from .conftest import LAB, ROOT
+
+COMMANDS = ["check", "build", "release", "adopt", "publish", "collect", "grade", "review", "regrade", "late", "feedback",
+            "export", "report", "demo"]
+
+
+@pytest.fixture
+def run(course, capsys):
+    """Run a command in the course with --json; returns the exit code and the data."""
+    shutil.copy(ROOT / "nbgrader_config.py", course.root)
+
+    def call(*arguments, at_course=True):
+        place = ["--course", str(course.root)] if at_course else []
+        code = main([arguments[0], "--json", *place, *map(str, arguments[1:])])
+        return code, json.loads(capsys.readouterr().out)
+
+    return call
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_and_has_json(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args([command, "--help"])
+    assert ended.value.code == 0
+    text = capsys.readouterr().out
+    assert "--json" in text
+    assert f"inferlab {command}" in text
+
+
+def test_the_list_of_commands_is_complete(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out
+    assert all(command in text for command in COMMANDS)
+
+
+def test_build_check_tells_stale_from_fresh(run, course):
+    assert run("build", "--check") == (OK, {"stale": []})
+    with course.text(LAB).open("a") as stream:
+        stream.write("\n# %% [markdown]\n# One more\n")
+    code, data = run("build", "--check")
+    assert code == LOOK
+    assert len(data["stale"]) == 2
+    assert run("build")[1] == {"changed": data["stale"]}
+    assert run("build", "--check")[0] == OK
+
+
+def test_what_cannot_be_done_is_said_and_exits_2(run, course):
+    assert run("build", "lab91-none") == (FAILED, {"error": "no lab called 'lab91-none'; there is: lab90-fixture"})
+    assert run("collect", course.root / "nothing")[0] == FAILED
+    assert "run `inferlab grade" in run("feedback", LAB)[1]["error"]
+    assert "run `inferlab grade" in run("regrade", LAB)[1]["error"]
+    code, data = run("check", course.root / "course.toml", at_course=False)
+    assert code == FAILED
+    assert "not a notebook" in data["error"]
+
+
+def test_without_the_instructors_packages_a_command_says_what_to_install(tmp_path):
+    blocker = tmp_path / "nbgrader.py"
+    blocker.write_text("raise ModuleNotFoundError('no', name='nbgrader')")
+    done = subprocess.run([sys.executable, "-m", "inferlab.cli", "build", "--course", str(ROOT)], capture_output=True, text=True,
+                          check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == FAILED
+    assert "pip install 'inferlab[course]'" in done.stderr
+
+
+def test_check_runs_a_learners_notebook(run, course, tmp_path):
+    half = solved(course, LAB, "ada")
+    next(cell for cell in half.cells if cell.id == "fold").source = "def fold(step, items):\n    raise NotImplementedError()"
+    path = tmp_path / "mine.ipynb"
+    nbformat.write(half, path)
+    before = path.read_bytes()
+    code, data = run("check", path, at_course=False)
+    assert code == LOOK
+    assert {check["check"]: check["points"] for check in data["checks"]} == {"double": 4, "fold": 0, "one-call-shape": 2}
+    assert data["missing"] == ["fold: adds up (not done yet)"]
+    assert path.read_bytes() == before
+
+
+def test_the_whole_path(run, course, tmp_path):
+    """Release, collect, grade, review, late, report, export, feedback, and a hidden test mended afterwards."""
+    inbox = tmp_path / "in"
+    inbox.mkdir()
+    nbformat.write(solved(course, LAB, "ada"), inbox / "a.ipynb")
+    squared = solved(course, LAB, "Grace Hopper", {"double": "def double(x):\n    return x * x"})
+    squared.metadata["inferlab"]["submitted"] = "2027-01-16T13:00:00+00:00"  # the deadline was a day and an hour before
+    nbformat.write(squared, inbox / "b.ipynb")
+    nbformat.write(fill_in(course, LAB, "olga", {}), inbox / "c.ipynb")
+    (inbox / "d.ipynb").write_text("{")
+
+    assert run("release", LAB)[0] == OK
+    code, collected = run("collect", inbox)
+    assert code == LOOK
+    assert collected["counts"]["collected"] == 3
+    assert collected["missing"] == {LAB: ["jose", "li"]}
+
+    code, rows = run("grade", LAB)
+    assert code == OK
+    assert {row["student"]: row["points"] for row in rows} == {"ada": 10, "grace": 7, "olga": 0}
+
+    code, exported = run("export", LAB)
+    assert {row["learner"]: row["total"] for row in exported} == {"ada": 10, "grace": pytest.approx(7 * 0.8), "olga": 0}
+    assert (course.root / "grades.csv").read_text("utf-8-sig").startswith("learner,lab,score,penalty")
+
+    # An extension is data: with it, nothing is graded again and nothing is lost.
+    (course.root / "roster" / "extensions.csv").write_text(f"id,lab,until,days,reason\ngrace,{LAB},,2,ill\n")
+    late = {row["learner"]: row["share_lost"] for row in run("late")[1]}
+    assert late["grace"] == 0
+    assert {row["learner"]: row["total"] for row in run("export")[1]}["grace"] == 7
+
+    report = {row["question"]: row for row in run("report", LAB)[1]["questions"]}
+    assert report["double"]["mistakes"] == [["you squared instead of doubling", 1]]
+
+    assert run("feedback", LAB)[1]["written"] == ["ada", "grace", "olga"]
+    page = (course.root / "feedback" / "grace" / LAB / f"{LAB}.html").read_text("utf-8")
+    assert "you squared instead of doubling" in page
+    assert "HIDDEN" not in page
+    assert "check.mistake" not in page
+    assert "three items have the shape" not in page
+
+    # A hidden test turns out wrong: squaring is right after all.
+    text = course.text(LAB).read_text("utf-8")
+    mended = text.replace("got = check.learner.double(-3)", "got = check.learner.double(2)").replace(
+        "when=got == 9)\n    check.equal(got, -6)", "when=got == 5)\n    check.equal(got, 4)")
+    assert mended != text
+    course.text(LAB).write_text(mended, "utf-8")
+    handed_in = {p: p.read_bytes() for p in (course.root / "submitted").rglob("*") if p.is_file()}
+    code, shown = run("regrade", LAB)
+    assert code == LOOK
+    assert shown["changes"] == [{"learner": "grace", "check": "check-double", "before": 1, "after": 4, "by_hand": False}]
+    assert shown["totals"]["grace"] == {"before": 7, "after": 10}
+    assert not shown["written"]
+    assert not shown["release_changed"]
+    assert {row["learner"]: row["total"] for row in run("export")[1]}["grace"] == 7
+    code, written = run("regrade", LAB, "--yes")
+    assert code == OK
+    assert written["written"]
+    assert {row["learner"]: row["total"] for row in run("export")[1]} == {"ada": 10, "grace": 10, "olga": 0}
+    assert {p: p.read_bytes() for p in (course.root / "submitted").rglob("*") if p.is_file()} == handed_in
+
+    # Points by hand stand, whatever is regraded.
+    assert run("review", LAB, "--set", "olga", "double", "2.5")[1]["score"] == 2.5
+    assert run("review", LAB, "--set", "olga", "double", "99")[0] == FAILED
+    assert {row["learner"]: row["total"] for row in run("export")[1]}["olga"] == 2.5
