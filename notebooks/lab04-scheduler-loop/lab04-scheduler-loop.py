@@ -516,7 +516,7 @@ def parts(pipe, steps, seed=SEED, prompt=PROMPT):
 # know of a scheduler, and both are handed in. So the swap below changes no line of yours.
 
 # %% tags=["demo"]
-from inferlab.lab.unfinished import when_written
+from inferlab.lab import when_written
 
 with when_written("denoise"):
     for Scheduler in (DDIMScheduler, EulerDiscreteScheduler, DPMSolverMultistepScheduler):
@@ -1192,6 +1192,7 @@ pipe.scheduler = own
 # | `trade-off:` | one or two sentences: what you buy and what you pay when you halve the number of steps |
 # | `shape:` | typed: the shape that the UNet was given in this run |
 # | `calls:` | typed: denoiser calls if the same run were made with Heun (a prediction, so not a number of this trace) |
+# | `hooks:` | typed: the two names by which a scheduler hides how large it keeps its state, so that your loop ran Euler unchanged |
 # | `gain:` | typed, such as `bandwidth down`: what halving the steps improves |
 # | `cost:` | typed: what it makes worse |
 
@@ -1209,6 +1210,7 @@ explained = traced  # %%explain looks the numbers of your answer up in the newes
 #   and the picture gets worse.
 # shape: (2, 4, 16, 16)
 # calls: 7
+# hooks: init_noise_sigma, scale_model_input
 # gain: latency down
 # cost: error up
 # ### END SOLUTION
@@ -1247,13 +1249,16 @@ with check.part("the shape that the UNet was given"):
 ### END HIDDEN TESTS
 check.score()
 
-# %% check="the-loop-calls" of="the-loop" points=1
+# %% check="the-loop-calls-hooks" of="the-loop" points=1
 from inferlab.lab import Check
 
-check = Check("the-loop-calls", points=1)
-with check.part("`calls:` is filled in (graded when you hand it in)", weight=0):
+check = Check("the-loop-calls-hooks", points=1)
+with check.part("`calls:` and `hooks:` are filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("the-loop").get("calls"), "`calls:` is empty")
+    check.true(check.explanation("the-loop").get("hooks"), "`hooks:` is empty")
 ### BEGIN HIDDEN TESTS
+import re
+
 from diffusers import HeunDiscreteScheduler
 from inferlab.lab.explain import typed
 
@@ -1261,12 +1266,18 @@ with check.part("denoiser calls of four Heun steps"):
     heun, told = HeunDiscreteScheduler(), check.explanation("the-loop")
     heun.set_timesteps(4)
     check.mistake(
-        "you counted steps; Heun looks twice at every step but the last",
-        when=typed(told, "calls", 4).verdict == "award",
+        "you counted steps; Heun looks twice at every step but the last", when=typed(told, "calls", 4).verdict == "award"
     )
     check.mistake("the last step has no second look", when=typed(told, "calls", 8).verdict == "award")
     outcome = typed(told, "calls", len(heun.timesteps))
     check.true(outcome.verdict == "award", outcome.reason)
+with check.part("why the loop did not change"):
+    line = check.explanation("the-loop").get("hooks")
+    names = set(re.findall(r"[a-z_]+", line.casefold())) - {"and", "scheduler", "the"}
+    check.mistake("step and set_timesteps are what was swapped; they hide nothing from the loop",
+                  when=names & {"step", "set_timesteps", "timesteps"})
+    check.true(names == {"init_noise_sigma", "scale_model_input"},
+               "one name makes the first state, the other makes the copy that the denoiser sees: these two, and no others")
 ### END HIDDEN TESTS
 check.score()
 

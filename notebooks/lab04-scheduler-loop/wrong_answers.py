@@ -344,33 +344,36 @@ def denoiser_input(sample, sigma):
 def velocity(noise_pred, sample, sigma):
     return noise_pred - (sample - sigma * noise_pred)
 
-# %% wrong="the-loop" name="the loop is progress display" keeps={"the-loop-shape": 1, "the-loop-calls": 1, "the-loop-gain-cost": 1, "the-loop-axis": 1, "the-loop-trade-off": 1}
+# %% wrong="the-loop" name="the loop is progress display" keeps={"the-loop-shape": 1, "the-loop-calls-hooks": 1, "the-loop-gain-cost": 1, "the-loop-axis": 1, "the-loop-trade-off": 1}
 %%explain the-loop
 # state: The loop only shows the progress of the network.
 # axis: The batch axis matters: the latents are (1, 4, 16, 16), but with guidance the UNet gets (2, 4, 16, 16), one row for the empty prompt and one for mine, at each of the 4 timesteps.
 # trade-off: Halving the number of steps halves the UNet calls and so the latency, but the solver's error grows, and the picture gets worse.
 # shape: (2, 4, 16, 16)
 # calls: 7
+# hooks: init_noise_sigma, scale_model_input
 # gain: latency down
 # cost: error up
 
-# %% wrong="the-loop" name="fewer timesteps only change the speed" keeps={"the-loop-shape": 1, "the-loop-calls": 1, "the-loop-gain-cost": 0.5, "the-loop-state": 1, "the-loop-axis": 1}
+# %% wrong="the-loop" name="fewer timesteps only change the speed" keeps={"the-loop-shape": 1, "the-loop-calls-hooks": 1, "the-loop-gain-cost": 0.5, "the-loop-state": 1, "the-loop-axis": 1}
 %%explain the-loop
 # state: The loop transforms the latents: at each timestep the UNet predicts the noise in a scaled copy of them, and scheduler.step turns that prediction and the latents into the next latents.
 # axis: The batch axis matters: the latents are (1, 4, 16, 16), but with guidance the UNet gets (2, 4, 16, 16), one row for the empty prompt and one for mine, at each of the 4 timesteps.
 # trade-off: Fewer steps only make the run faster, the quality of the picture stays the same.
 # shape: (2, 4, 16, 16)
 # calls: 7
+# hooks: init_noise_sigma, scale_model_input
 # gain: latency down
 # cost: none
 
-# %% wrong="the-loop" name="the UNet makes the picture" keeps={"the-loop-shape": 1, "the-loop-calls": 1, "the-loop-gain-cost": 1, "the-loop-axis": 1, "the-loop-trade-off": 1}
+# %% wrong="the-loop" name="the UNet makes the picture" keeps={"the-loop-shape": 1, "the-loop-calls-hooks": 1, "the-loop-gain-cost": 1, "the-loop-axis": 1, "the-loop-trade-off": 1}
 %%explain the-loop
 # state: At every step the UNet turns the noise into a better picture.
 # axis: The batch axis matters: the latents are (1, 4, 16, 16), but with guidance the UNet gets (2, 4, 16, 16), one row for the empty prompt and one for mine, at each of the 4 timesteps.
 # trade-off: Halving the number of steps halves the UNet calls and so the latency, but the solver's error grows, and the picture gets worse.
 # shape: (2, 4, 16, 16)
 # calls: 7
+# hooks: init_noise_sigma, scale_model_input
 # gain: latency down
 # cost: error up
 
@@ -381,35 +384,39 @@ def velocity(noise_pred, sample, sigma):
 # trade-off: Halving the number of steps halves the UNet calls and so the latency, but the solver's error grows, and the picture gets worse.
 # shape: (1, 4, 16, 16)
 # calls: 4
+# hooks: step, set_timesteps
 # gain: latency down
 # cost: error up
 
-# %% wrong="the-loop" name="a batch that the run never had" keeps={"the-loop-shape": 1, "the-loop-calls": 1, "the-loop-gain-cost": 1, "the-loop-state": 1, "the-loop-trade-off": 1}
+# %% wrong="the-loop" name="a batch that the run never had" keeps={"the-loop-shape": 1, "the-loop-calls-hooks": 1, "the-loop-gain-cost": 1, "the-loop-state": 1, "the-loop-trade-off": 1}
 %%explain the-loop
 # state: The loop transforms the latents: at each timestep the UNet predicts the noise in a scaled copy of them, and scheduler.step turns that prediction and the latents into the next latents.
 # axis: The batch axis matters: the UNet gets a batch of 8 rows in this run.
 # trade-off: Halving the number of steps halves the UNet calls and so the latency, but the solver's error grows, and the picture gets worse.
 # shape: (2, 4, 16, 16)
 # calls: 7
+# hooks: init_noise_sigma, scale_model_input
 # gain: latency down
 # cost: error up
 
-# %% wrong="the-loop" name="the trade-off turned round" keeps={"the-loop-shape": 1, "the-loop-calls": 1, "the-loop-state": 1, "the-loop-axis": 1}
+# %% wrong="the-loop" name="the trade-off turned round" keeps={"the-loop-shape": 1, "the-loop-calls-hooks": 1, "the-loop-state": 1, "the-loop-axis": 1}
 %%explain the-loop
 # state: The loop transforms the latents: at each timestep the UNet predicts the noise in a scaled copy of them, and scheduler.step turns that prediction and the latents into the next latents.
 # axis: The batch axis matters: the latents are (1, 4, 16, 16), but with guidance the UNet gets (2, 4, 16, 16), one row for the empty prompt and one for mine, at each of the 4 timesteps.
 # trade-off: Halving the number of steps makes the run slower, but the picture gets better.
 # shape: (2, 4, 16, 16)
 # calls: 7
+# hooks: init_noise_sigma, scale_model_input
 # gain: quality up
 # cost: latency up
 
-# %% wrong="the-loop" name="key words instead of sentences" keeps={"the-loop-shape": 1, "the-loop-calls": 1, "the-loop-gain-cost": 1}
+# %% wrong="the-loop" name="key words instead of sentences" keeps={"the-loop-shape": 1, "the-loop-calls-hooks": 1, "the-loop-gain-cost": 1}
 %%explain the-loop
 # state: latents scheduler step UNet noise prediction state loop timestep
 # axis: batch axis 2 4 16 16 steps 4 calls
 # trade-off: steps latency quality up down trade-off
 # shape: (2, 4, 16, 16)
 # calls: 7
+# hooks: init_noise_sigma, scale_model_input
 # gain: latency down
 # cost: error up
