@@ -21,8 +21,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "explanations"))
 
-from answers import GAMED, load, mutations  # noqa: E402
-from inferlab.lab.explain import parse  # noqa: E402
+from answers import GAMED, load, mutations
+
+from inferlab.lab.explain import parse
 
 BARS = {"wrong awarded": 0.02, "gamed awarded": 0.03, "good denied": 0.02, "good not awarded": 0.12, "kappa": 0.88, "review": 0.15, "p95 ms": 20.0}
 
@@ -54,7 +55,7 @@ def measure(rows: list) -> dict:
                 cell = gamed if row.kind in GAMED else wrong
                 cell[0] += verdict == "award"
                 cell[1] += 1
-    rate = lambda a, b: round(a / b, 4) if b else 0.0  # noqa: E731
+    rate = lambda a, b: round(a / b, 4) if b else 0.0
     return {
         "answers": len(rows), "slots": slots, "wrong awarded": rate(*wrong), "wrong slots": wrong[1], "gamed awarded": rate(*gamed),
         "gamed slots": gamed[1], "good denied": rate(good[0], good[2]), "good not awarded": rate(good[1], good[2]), "good slots": good[2],
@@ -100,7 +101,7 @@ def timing(rows: list) -> dict:
         "a", " ", "(", "1", "2x", "(2, 4, ", "not ", "not true that ", "\n", "state: x\n", state + " ", "a.b", "\u0430", "x_{t-1} ", "-> ", "%%explain x\n",
         "more steps and ", "it is not true that ", "\u200b", "1,234", "noise noise ", "; ", "latnets schedular ", "ignore all previous ", "qzx ")]
     long = [once(row, text) for text in hostile for _ in range(2)]
-    quantile = lambda xs, q: round(sorted(xs)[min(len(xs) - 1, int(q * len(xs)))], 2)  # noqa: E731
+    quantile = lambda xs, q: round(sorted(xs)[min(len(xs) - 1, int(q * len(xs)))], 2)
     return {"p95 ms": quantile(sets + long, 0.95), "answers p50": round(statistics.median(sets), 2), "answers p95": quantile(sets, 0.95),
             "answers max": round(max(sets), 2), "200k characters p95": quantile(long, 0.95), "200k characters max": round(max(long), 2)}
 
@@ -122,7 +123,7 @@ def elsewhere() -> dict[str, str]:
     runs += [(pathlib.Path(p).name + f" ({p.rsplit('/', 3)[-3]})" if p.count("/") > 2 else p, p, {})
              for p in os.environ.get("INFERLAB_PYTHONS", "").split(":") if p]
     for name, python, extra in runs:
-        run = subprocess.run([python, __file__, "--digest"], env={**os.environ, **extra}, capture_output=True, text=True, encoding="utf-8")
+        run = subprocess.run([python, __file__, "--digest"], env={**os.environ, **extra}, capture_output=True, text=True, encoding="utf-8", check=False)
         out[name] = run.stdout.strip() if run.returncode == 0 and not run.stderr else f"failed: {run.stderr[-300:]}"
     return out
 

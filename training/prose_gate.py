@@ -21,10 +21,14 @@ import random
 import re
 import sysconfig
 
+import numpy as np
+
 from inferlab.lab.explain import prose as prose_module
 from inferlab.lab.explain.prose import OrderModel, classes, features
 from inferlab.lab.explain.words import clean, sentences
 
+CLUSTERS, COMMON = 56, 12
+"""How many classes of content words, and how often a word must occur to be put into one."""
 ANSWER_WEIGHT = 6
 """How often a tuning answer counts: documentation is formal, answers are not."""
 PACKAGES = ("diffusers", "transformers", "accelerate", "torch", "numpy", "matplotlib", "pandas", "IPython")
@@ -121,6 +125,32 @@ def fit_gate(held: list, answers: list) -> tuple[list[float], dict]:
     return [round(a, 4) for a in w], figures
 
 
+def neighbour_classes(texts: list) -> dict[int, str]:
+    """Class -> its words: k-means over each common word's left and right neighbours (square-rooted shares)."""
+    counts = collections.Counter(t.word for tokens in texts for t in tokens if t.kind == "word" and t.word.isalpha())
+    words = sorted(w for w, n in counts.items() if n >= COMMON and w not in prose_module.FUNCTION_WORDS and len(w) > 1)
+    row = {w: i for i, w in enumerate(words)}
+    column: dict[str, int] = {}
+    pairs: collections.Counter = collections.Counter()
+    for tokens in texts:
+        names = ["<s>", *(t.word if t.word in prose_module.FUNCTION_WORDS or t.kind == "punct" else "<num>" if t.kind == "amount"
+                          else prose_module.surface_class(t.word) for t in tokens), "</s>"]
+        for i, t in enumerate(tokens, 1):
+            if t.word in row:
+                for side, name in (("L", names[i - 1]), ("R", names[i + 1])):
+                    pairs[row[t.word], column.setdefault(side + name, len(column))] += 1
+    table = np.zeros((len(words), len(column)), dtype=np.float64)
+    for (i, j), n in pairs.items():
+        table[i, j] = n
+    table = np.sqrt(table / table.sum(1, keepdims=True))
+    rng = np.random.default_rng(0)
+    centre = table[rng.choice(len(words), CLUSTERS, replace=False)]
+    for _ in range(25):
+        own = np.argmax(table @ centre.T - 0.5 * (centre**2).sum(1), axis=1)
+        centre = np.stack([table[own == k].mean(0) if (own == k).any() else centre[k] for k in range(CLUSTERS)])
+    return {k: " ".join(w for w, o in zip(words, own, strict=True) if o == k) for k in range(CLUSTERS) if (own == k).any()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=int, default=6000, help="at most so many a package")
@@ -128,8 +158,15 @@ def main() -> None:
     args = parser.parse_args()
     uni, bi, tri, words = (collections.Counter() for _ in range(4))
     held = []
-    for n, text in enumerate(prose(args.sentences)):
-        for part in sentences(clean(text)):
+    args.out.mkdir(parents=True, exist_ok=True)
+    texts = [sentences(clean(text)) for text in prose(args.sentences)]
+    own = [t for t, is_prose in tuning_answers(pathlib.Path("tests/explanations")) if is_prose]
+    found = neighbour_classes([p.tokens for n, parts in enumerate(texts) if n % 20 for p in parts] + own * 3)
+    (args.out / "clusters.json").write_text(json.dumps(found, indent=0) + "\n", encoding="utf-8")
+    for cached in (prose_module.clusters, prose_module.word_class):
+        cached.cache_clear()
+    for n, parts in enumerate(texts):
+        for part in parts:
             if n % 20 == 0:
                 held.append(list(part.tokens))
                 continue
@@ -153,7 +190,6 @@ def main() -> None:
             bi["<s> <s>"] += ANSWER_WEIGHT
     counts = {"uni": dict(sorted(uni.items())), "bi": {k: v for k, v in sorted(bi.items()) if v > 1},
               "tri": {k: v for k, v in sorted(tri.items()) if v > 3}}
-    args.out.mkdir(parents=True, exist_ok=True)
     (args.out / "order.json").write_text(json.dumps(counts, separators=(",", ":")) + "\n", encoding="utf-8")
     common = sorted(w for w, k in words.items() if k >= 6 and len(w) > 2)
     (args.out / "words.txt").write_text("\n".join(common) + "\n", encoding="utf-8")

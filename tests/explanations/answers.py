@@ -6,10 +6,11 @@ import pathlib
 import random
 import re
 
-from inferlab.lab.explain import Explanation, Outcome, grade, parse
 from labrubrics import lab_names
 from labrubrics import rubrics as lab_rubrics
 from rubrics import PROMPTS
+
+from inferlab.lab.explain import Explanation, Outcome, grade, parse
 
 HERE = pathlib.Path(__file__).resolve().parent
 GAMED = frozenset(("stuffed", "salad", "shuffled", "echo", "labcopy", "injection", "alphabet", "unicode", "otherlang", "repeated", "contradiction",

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 
 from .directions import negated, negators
 from .facts import _values, _within, measured
-from .relations import _frame
+from .listed import listed
+from .relations import _frame, is_hedged
 from .rubric import Amounts, Rubric
 from .vocabulary import Mention, Vocabulary
 from .words import Sentence
 
-_SUPPOSED = frozenset("if would could instead than say imagine suppose unlike typical usual normally versus vs e.g rather were hypothetical "
-                      "doubling halving whereas real sd sdxl".split(" "))
+_SUPPOSED = frozenset(listed("if would could instead than say imagine suppose unlike typical usual normally versus vs e.g rather were hypothetical "
+                      "doubling halving whereas real sd sdxl"))
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Found:
     denied: list[str] = field(default_factory=list)
     doubtful: list[str] = field(default_factory=list)
     refuted: list[str] = field(default_factory=list)
+    hedged: list[str] = field(default_factory=list)
 
 
 def resolve(value: object, facts: Mapping[str, object]) -> list[object]:
@@ -53,9 +55,12 @@ def read_amounts(parts: list[Sentence], wanted: Amounts, rubric: Rubric, facts: 
 
 def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
     tokens = sentence.tokens
+    loose: list[tuple[object, str]] = []
     marks = negators(tokens)
     mentions = vocabulary.mentions(sentence)
     frame_from, frame_to = _frame(sentence)
+    if is_hedged(sentence, frame_from, frame_to):
+        found.hedged.append(sentence.text)
     for i, t in enumerate(tokens):
         if t.kind != "amount":
             continue
@@ -67,6 +72,8 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
         elif t.amount.kind in ("count", "bytes"):
             term = _beside(tokens, i, mentions, counts)
             if term is None:
+                if not (away or supposed):
+                    loose.append((t.amount, t.word))
                 continue
             right = any(t.amount.is_like(v) for v in counts[term])
             if away or supposed:
@@ -78,6 +85,10 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
                 found.counts[term] = t.word
             else:
                 found.wrong.append(f"{t.word} {term}")
+    for term in {m.term for m in mentions if m.term in counts} - set(found.counts):
+        for amount, word in loose:
+            if any(amount.is_like(v) for v in counts[term]):
+                found.counts[term] = word
 
 
 def _shape(value, word, i, away, supposed, found, shapes, known, of, mentions, tokens) -> None:
@@ -111,8 +122,8 @@ def _owner(i: int, mentions: list[Mention], of: Mapping, tokens) -> str | None:
     return before[-1].term if before else after[0].term if after else None
 
 
-_LINK = frozenset("is are was were be of = : equals has have to the with at in a my from only still always stays stay remains remain size length count axis "
-                  "dimension dim number becomes become goes grew grows go went ran runs ends end reaches reached reach up until -> \u2192 ( ) as by value about over".split(" "))
+_LINK = frozenset(listed("is are was were be of = : equals has have to the with at in a my from only still always stays stay remains remain size length count axis "
+                  "dimension dim number becomes become goes grew grows go went ran runs ends end reaches reached reach up until -> \u2192 ( ) as by value about over"))
 
 
 def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | None:

@@ -206,6 +206,10 @@ def _bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -
         target = ahead or (back if kind in ("lose", "win") and tokens[at].kind == "word" else None)
     if target and target[2] == "lever" and kind in ("lose", "win", "good"):
         target = None
+    if not target and kind == "mod" and tokens[at].stem in ("longer", "shorter", "short", "long"):
+        near = {t.stem for t in tokens[max(0, at - 4):end + 5]}
+        if near & {"tak", "run", "wait", "last", "need", "sit", "finish"}:
+            return [Effect("time", value, at, end)]
     if not target:
         if kind == "good" or (kind == "win" and tokens[at].stem in ("improv", "better")) or (
                 kind == "lose" and tokens[at].stem in ("degrad", "worsen", "suffer", "deteriorat")):
@@ -256,7 +260,7 @@ def _coordinated(tokens, target, cues, quantities):
         if q[0] < end:
             continue
         between = [t.word for t in tokens[end:q[0]]]
-        if not between or len(between) > 3 or not set(between) <= {"and", "or", ",", "the", "its", "total", "overall", "both", "also", "peak"}:
+        if not between or len(between) > 4 or any(w in lex.AUXILIARY or w in lex.BREAKS - {"and"} or w in (":", "(", ")") for w in between):
             break
         if not {"and", "or"} & set(between) or any(c[0] - q[1] in (0, 1) and c[2] in ("verb", "part", "mod", "good") for c in cues):
             break

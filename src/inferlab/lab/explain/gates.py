@@ -14,7 +14,8 @@ MAX_FIELD = 1_200
 MAX_WORDS = 110
 MAX_SENTENCES = 6
 ECHO = 0.6
-PROSE_LOW, PROSE_OK = 0.06, 0.15
+PROSE = ((6, 0.01, 0.06), (9, 0.02, 0.10), (13, 0.04, 0.15), (10_000, 0.06, 0.25))
+"""(fewer words than this, deny below this prose score, award only from this one on): short texts tell less."""
 
 _INJECTION = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instruction|rule|rubric|prompt|above|previous|criteria|check)"
@@ -40,7 +41,7 @@ _FRAME = re.compile(
     r"(?:true|correct|right|the case|accurate|valid|wrong|false|incorrect|untrue|mistaken|a (?:common |popular |widespread |frequent )?(?:myth|mistake|misconception|misunderstanding|lie|fallacy|error|misbelief)|"
     r"inaccurate|nonsense|misleading|impossible|ruled out|an error|unlikely|doubtful|a misreading|tempting)(?: to (?:say|think|claim|believe|state|assume|suppose|write|conclude|imagine|hold))?"
     r"(?: that\b|\s*:|,)?"
-    r"|\b(?:nobody|no one|no-one|none of us|you|one|we|people|learners|students|they|i)\s+(?:should(?:n't| not| never)?|must(?:n't| not| never)?|can(?:not|'t| never)|would(?:n't| not| never)|do(?:n't| not)|could(?:n't| not| never)?|cannot|never)?\s*"
+    r"|\b(?:nobody|no one|no-one|none of us|you|one|we|people|learners|students|they|i)\s+(?:might|may|could easily|might easily|should(?:n't| not| never)?|must(?:n't| not| never)?|can(?:not|'t| never)|would(?:n't| not| never)|do(?:n't| not)|could(?:n't| not| never)?|cannot|never)?\s*"
     r"(?:ever |really |honestly |seriously )?(?:claim|believe|say|think|assume|argue|accept|agree|suppose|state|deny|pretend|expect|imagine)s?(?: that\b|\s*:|,|\b)"
     r"|\b(?:i|we) (?:used to|had|once|first|initially|originally|previously|at first)\s+(?:think|thought|believe|believed|expect|expected|assume|assumed)"
     r"|\b(?:i|we) (?:thought|expected|assumed|believed|doubt|dispute|reject|deny|disagree|refuse)\b"
@@ -182,6 +183,9 @@ def listing(parts: list[Sentence]) -> bool:
                 chunks.append([])
             elif t.kind in ("word", "amount"):
                 chunks[-1].append(t.word)
+        words = [t for t in s.tokens if t.kind in ("word", "amount")]
+        if len(words) >= 7 and not any(t.word in FUNCTION_WORDS for t in words) and not any(t.kind == "arrow" for t in s.tokens):
+            return True
         bare = sum(0 < len(c) <= 3 and not any(w in FUNCTION_WORDS for w in c) for c in chunks)
         if len(chunks) >= 4 and bare >= 0.6 * len(chunks):
             return True
@@ -207,7 +211,7 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str) -> Gate:
     if again:
         return Gate("deny", "This says the same thing more than once.", (again,))
     share, piece = overlap(cleaned, source)
-    if share >= ECHO:
+    if share >= ECHO and (len(piece.split()) >= 7 or share >= 0.9):
         return Gate("deny", f"{share:.0%} of this stands in the question or the lab's own text.", (piece,))
     words = sum(len(s.words) for s in parts)
     if len(raw) > MAX_FIELD or words > MAX_WORDS or len(parts) > MAX_SENTENCES:
@@ -217,9 +221,10 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str) -> Gate:
     if listing(parts):
         return Gate("deny", "This is a list of words, not a sentence.", (cleaned.strip()[:80],))
     score = prose_of(parts)
-    if score < PROSE_LOW:
+    low, enough = next((low, enough) for size, low, enough in PROSE if words < size)
+    if score < low:
         return Gate("deny", "This does not read as sentences.", (f"prose score {score:.2f}",))
-    if score < PROSE_OK:
+    if score < enough:
         return Gate("review", "This hardly reads as sentences; a person will read it.", (f"prose score {score:.2f}",))
     return Gate()
 
@@ -232,6 +237,6 @@ def form_remarks(cleaned: str) -> list[str]:
         out.append("This talks to the grader; explain instead.")
     if repeats(parts):
         out.append("This says the same thing more than once.")
-    if parts and sum(len(s.words) for s in parts) >= 4 and prose_of(parts[:MAX_SENTENCES]) < PROSE_OK:
+    if parts and sum(len(s.words) for s in parts) >= 4 and prose_of(parts[:MAX_SENTENCES]) < 0.1:
         out.append("This does not read as a full sentence.")
     return out

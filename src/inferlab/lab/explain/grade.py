@@ -60,11 +60,11 @@ def grade_slot(text: str, slot: Slot, rubric: Rubric, facts: Mapping[str, object
     raw = text[:READ_AT_MOST]
     cleaned = clean(raw)
     parts = sentences(cleaned)
-    gate = gates.check(raw, cleaned, parts, rubric.source)
     words = vocabulary(rubric)
+    mended = [words.mend(s) for s in parts[:gates.MAX_SENTENCES + 4]]
+    gate = gates.check(raw, cleaned, mended + parts[gates.MAX_SENTENCES + 4:], rubric.source)
     if gate.verdict == "deny":
         return deny(gate.reason, gate.evidence)
-    mended = [words.mend(s) for s in parts[:gates.MAX_SENTENCES + 4]]
     outcome = _content(mended, slot, rubric, facts, words)
     if gate.verdict and outcome.verdict != "deny":
         return review(gate.reason, gate.evidence)
@@ -106,10 +106,10 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
     context = frozenset(m.term for s in parts for m in words.mentions(s))
     for entry, message in slot.deny.items():
         for r in found:
-            if any(says(c, r, context, lenient=False) for c in claims(entry, rubric.terms)):
-                if not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") for c in claims(entry, rubric.terms))):
-                    return (review("This may say two things; a person will read it.", (r.text,)) if r.hedged
-                            else deny(message or "This names the wrong thing.", (r.text,)))
+            wrong = [c for c in claims(entry, rubric.terms) if says(c, r, context, lenient=False)]
+            if wrong and not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") for c in wrong)):
+                return (review("This may say two things; a person will read it.", (r.text,)) if r.hedged
+                        else deny(message or "This names the wrong thing.", (r.text,)))
     if not slot.award:
         return award("")
     asserted, taken_back, hedged = [], [], []
@@ -132,9 +132,14 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
 
 def _amounts(found: Found, slot: Slot) -> Outcome:
     wanted = slot.amounts
-    quoted = tuple([*found.whole, *(f"{v} {k}" for k, v in found.counts.items()), *found.parts])
+    quoted = (*found.whole, *(f"{v} {k}" for k, v in found.counts.items()), *found.parts)
     if found.wrong:
         return deny(f"Your trace does not show {found.wrong[0]}.", tuple(found.wrong))
+    both = set(found.denied) & {*found.whole, *(f"{v} {k}" for k, v in found.counts.items())}
+    if both:
+        return deny(f"This says of {sorted(both)[0]} that it is so and that it is not.", tuple(sorted(both)))
+    if found.hedged:
+        return review("This leaves a number open; a person will read it.", tuple(found.hedged))
     enough = bool(found.whole) or any(k in found.counts for k in wanted.key) or len(found.counts) + len(found.parts) >= 2
     if found.denied and not enough:
         return deny(f"Your trace shows {found.denied[0]}.", tuple(found.denied))

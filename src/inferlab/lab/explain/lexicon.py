@@ -33,22 +33,25 @@ def _table(groups: dict) -> dict[tuple[str, ...], object]:
 QUANTITIES = _table(_QUANTITIES)
 
 MODIFIERS = _table({
-    +1: "more, higher, greater, bigger, larger, extra, additional, increased, longer, added, rising, growing, elevated, heavier, bigger, "
-        "many, another, further, raised, doubled, considerable, significant, most",
-    -1: "less, fewer, lower, smaller, reduced, shorter, decreased, lesser, lowered, shrinking, falling, lighter, few, halved, least, minimal",
+    +1: "more, higher, greater, bigger, larger, extra, additional, longer, heavier, high, many, another, further, considerable, significant, most, "
+        "twice as many, double the, twice the, as many more, much, five times as many, a lot of, lots of, large, big, increased number of, twice as much",
+    -1: "less, fewer, lower, smaller, shorter, lesser, lighter, few, least, minimal, half, half as many, half the, half of the, half of, low, small, "
+        "half as much, a half of, only half, a fraction of",
 })
 PARTICLES = _table({+1: "up, upward, upwards", -1: "down, downward, downwards"})
 BETTER = _table({+1: "better, improved, nicer, best", -1: "worse, poorer, poor, degraded, bad, worst, inferior"})
 CARRIERS = _table({
     ("time", -1): "faster, quicker, speedier, fast, quick, quickly, swifter, sooner, speedily, rapid, rapidly, fastest, snappier, speeds up, "
-                  "finish sooner, finishes sooner, done sooner, shortens the run, shorten the run, shorter run, shortening the run, less waiting, "
+                  "wait less, waiting less, you wait less, less of a wait, sooner, in no time, twice as fast, finish sooner, finishes sooner, done sooner, shortens the run, shorten the run, shorter run, shortening the run, less waiting, "
                   "speed up, speed things up, speeds things up, finish earlier, finishes earlier",
     ("time", +1): "slower, slow, slowly, slows, slows down, slow down, longer to, takes longer, take longer, took longer, taking longer, wait longer, waits longer, "
                   "waiting longer, runs longer, run longer, lasts longer, needs longer, slowed, slowing, slowing down, slowed down, "
+                  "be waiting, have to wait, must wait, wait for it, wait more, you wait, keep waiting, makes you wait, wait for longer, sit there waiting, "
                   "slower to, longer run, longer wait, sluggish, slowest, time consuming, takes time, slow things down, slows things down, takes a while longer, lengthier, lengthen, later",
     ("quality", +1): "sharper, finer, cleaner, crisper, prettier, clearer, smoother, closer to, higher fidelity, truer, sharpen, "
-                     "less blurry, more faithful, more accurate, more detailed, more convincing",
-    ("quality", -1): "blurrier, rougher, noisier, coarser, uglier, grainier, cruder, messier, sloppier, less sharp, lossy, blur, coarse, blurs, fuzzier, muddier",
+                     "closer, less blurry, less noisy, more faithful, more accurate, more detailed, more convincing",
+    ("quality", -1): "not as good, isn't as good, isn't that good, not as sharp, isn't as sharp, not so good, isn't so good, not as nice, isn't as nice, not quite as good, "
+                     "aren't as good, less good, less faithful, less accurate, less exact, less precise, less detailed, less detail, less clean, mushy, blurrier, rougher, noisier, coarser, uglier, grainier, cruder, messier, sloppier, less sharp, lossy, blur, coarse, blurs, fuzzier, muddier",
     ("compute", -1): "cheaper, cheap, cheapest",
     ("compute", +1): "pricier, expensive, costlier, more expensive, costly, dearer",
 })
@@ -62,7 +65,7 @@ SPEND = _table({+1: "cost, take, need, use, require, consume, spend, burn, eat, 
 LOSE = _table({-1: "lose, sacrifice, hurt, degrade, harm, suffer, worsen, deteriorate, give up, compromise, damage, penalise, penalize, "
                    "ruin, at the price of, at the cost of, at the expense of, at a cost of, at a price of, price is, penalty in, spoil, "
                    "cost is, downside is, penalty is, drawback is, loss of, lost, price in, cost in, giving up, with the cost of, with the price of"})
-WIN = _table({+1: "improve, enhance, help, in exchange for, gain in, in return for, benefit is, win, buy, upgrade, for the sake of, "
+WIN = _table({+1: "improve, enhance, help, in exchange for, gain in, in return for, benefit is, benefit, benefits from, profits from, win, buy, upgrade, for the sake of, "
                   "advantage is, gain is, benefit in, improvement in, optimise, optimize, gain, better"})
 SAME = _table({0: "unchanged, the same, constant, unaffected, identical, fixed, stay the same, stays the same, same"})
 

@@ -8,7 +8,7 @@ VERBS = {
                "step, map, nudge, push, shift, swap, clean, clean up, subtract, remove, strip, correct, bring, carry, "
                "move, take to, mutate, improve, integrate, iterate, propagate, progress, apply, revise, edit, transition, own, "
                "responsible, handle, perform, write, walk, drive, tweak, touch, work on, act on, operate on, set, go from, steer, peel off, take away, "
-               "fold, blend, clear, reduce, shape, feed back, reassign, become, combine, merge, take out, pull out",
+               "fold, blend, clear, reduce, shape, feed back, reassign, become, combine, merge, take out, pull out, does it, do it, does this, does that, does so",
     "denoises": "denoise, de-noise",
     "makes": "make, produce, return, give, generate, output, compute, calculate, yield, create, emit, build, derive, form, "
              "deliver, construct, draw, paint, render, spit out, come out, provide, work out, hand back, pass back, hand over, "

@@ -1,6 +1,7 @@
 """Tells prose from word salad: how much likelier a text's word classes are in this order than in any order.
 
-A word's class is itself for the 200 or so function words, else its ending (`ing`, `ed`, `s`, `ly`, ...); amounts
+A word's class is itself for the 200 or so function words, for common words one of a few dozen classes of words with
+like neighbours, else its ending (`ing`, `ed`, `s`, `ly`, ...); amounts
 and marks have classes of their own, so the subject of a text does not matter. The counts come from
 `training/prose_gate.py`.
 """
@@ -30,10 +31,25 @@ _ENDINGS = ("ing", "tion", "ions", "ment", "ness", "ity", "ance", "ence", "ed", 
             "ful", "es", "s")
 
 
+@lru_cache(maxsize=1)
+def clusters() -> dict[str, str]:
+    """Common content words with the class that `training/prose_gate.py` found from their neighbours."""
+    path = resources.files("inferlab") / "weights" / "prose" / "clusters.json"
+    return {word: f"<{n}>" for n, words in json.loads(path.read_text(encoding="utf-8")).items() for word in words.split(" ")}
+
+
 @lru_cache(maxsize=20_000)
 def word_class(word: str) -> str:
     if word in FUNCTION_WORDS:
         return word
+    found = clusters().get(word)
+    if found:
+        return found
+    return surface_class(word)
+
+
+def surface_class(word: str) -> str:
+    """The class of a word by its ending, for words that are too rare to have one by their neighbours."""
     if "_" in word or "." in word:
         return "<w>"
     for ending in _ENDINGS:

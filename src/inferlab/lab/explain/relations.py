@@ -1,30 +1,32 @@
 """Who does what in a sentence: agent, verb class and object, with negation, hedge and distance."""
 
+import itertools
 from dataclasses import dataclass
 
 from . import lexicon as lex
 from .directions import Table, negated, negators
 from .gates import framed
 from .lexicon_verbs import PARTICIPLES, VERB_INDEX
+from .listed import listed
 from .vocabulary import Mention
 from .words import Sentence, Token
 
 _VERBS = Table(VERB_INDEX)
 _HEDGES = Table(lex.HEDGES)
-_ASIDE = frozenset("by with from using through via after before at for like unlike than without until during because under per on given based "
-                   "following according alongside beside besides".split(" "))
-_OF = frozenset("of by with in to for into using via on at within inside through under between after as like during".split(" "))
-_AGENT_BY = frozenset("by via through inside in within".split(" "))
-_BE = frozenset("is are was were be been being am get gets got getting gets become becomes became 's".split(" "))
-_GLUE = frozenset("the a an this that these those its their my your our each every all both of current new next old previous noisy cleaner cleaned clean less "
+_ASIDE = frozenset(listed("by with from using through via after before at for like unlike than without until during because under per on given based "
+                   "following according alongside beside besides"))
+_OF = frozenset(listed("of by with in to for into using via on at within inside through under between after as like during"))
+_AGENT_BY = frozenset(listed("by via through inside in within"))
+_BE = frozenset(listed("is are was were be been being am get gets got getting gets become becomes became 's"))
+_GLUE = frozenset(listed("the a an this that these those its their my your our each every all both of current new next old previous noisy cleaner cleaned clean less "
                   "own same whole full entire slightly more single one small little bit resulting final only just then now also actually really "
-                  "always simply still directly not".split(" "))
-_PRONOUNS = frozenset("it they them this that these those one".split(" "))
-_SUBORDINATE = frozenset("which that who whose what".split(" "))
-_DETERMINERS = frozenset("the a an this each every its their my your our no another any some per next first last one single".split(" "))
+                  "always simply still directly not"))
+_PRONOUNS = frozenset(listed("it they them this that these those one"))
+_SUBORDINATE = frozenset(listed("which that who whose what"))
+_DETERMINERS = frozenset(listed("the a an this each every its their my your our no another any some per next first last one single"))
 
 
-_LIGHT = frozenset("do does did done doing perform performs performed make makes made carry carries handle handles execute executes own owns responsible charge".split(" "))
+_LIGHT = frozenset(listed("do does did done doing perform performs performed make makes made carry carries handle handles execute executes own owns responsible charge"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +51,11 @@ class Relation:
 def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str]) -> list[Relation]:
     """Every verb of the sentence with its agents and objects among the rubric's terms."""
     tokens = sentence.tokens
-    taken = {i for m in mentions for i in range(m.at, m.end)}
     marks = negators(tokens)
-    hedged = any(_HEDGES.match(tokens, n) for n in range(len(tokens)))
+    mentions = [m for m in mentions if not (m.end - m.at == 1 and tokens[m.at].word.endswith("ed") and m.at and tokens[m.at - 1].word in _BE)]
+    taken = {i for m in mentions for i in range(m.at, m.end)}
     frame_from, frame_to = _frame(sentence)
+    hedged = is_hedged(sentence, frame_from, frame_to)
     verbs = _verbs(tokens, taken)
     out = []
     subject: tuple[frozenset[str], bool] = (frozenset(), False)
@@ -64,9 +67,9 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
             agents, sure = subject
         subject = (objects if passive else agents, sure or passive)
         if not passive:
-            by = _by_agent(tokens, [m for m in mentions if end <= m.at < after], actors, end, after) if agents and "changes" in classes else frozenset()
+            by = _by_agent(tokens, [m for m in mentions if end <= m.at < after], actors, end, after) if (agents or objects) and "changes" in classes else frozenset()
             if by and by != agents:
-                out.append(Relation(by, classes, agents, tokens[at].word, negated(tokens, at, marks), hedged,
+                out.append(Relation(by, classes, objects - by or agents, tokens[at].word, negated(tokens, at, marks), hedged,
                                     frame_from <= tokens[at].start - tokens[0].start < frame_to, True, at, sentence.text))
         if not agents and not objects:
             continue
@@ -77,6 +80,13 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
     out += _arrows(sentence, mentions, hedged)
     out += _nominal(sentence, mentions, hedged, frame_from, frame_to, marks)
     return out
+
+
+def is_hedged(sentence: Sentence, frame_from: int = 0, frame_to: int = 0) -> bool:
+    """Whether the sentence leaves open what it says (`maybe`, `faster or slower`), a distancing frame apart."""
+    start = sentence.tokens[0].start
+    return any(_HEDGES.match(sentence.tokens, n) for n, t in enumerate(sentence.tokens)
+               if t.kind == "word" and not frame_from <= t.start - start < frame_to)
 
 
 def _joint(tokens: tuple[Token, ...], at: int) -> int:
@@ -158,7 +168,7 @@ def _preposition(tokens: tuple[Token, ...], at: int, mentions: list[Mention], st
             return word
         if tokens[i].kind == "punct" or word in lex.BREAKS or word in _BE:
             return ""
-        if word not in _GLUE and not tokens[i].kind == "amount" and back > 2:
+        if word not in _GLUE and tokens[i].kind != "amount" and back > 2:
             return ""
     return ""
 
@@ -190,10 +200,27 @@ def _roles(tokens, mentions, actors, at, end, after):
         copula = [i for i in range(end, min(end + 6, len(tokens))) if tokens[i].word in ("is", "are", "was", "were", ":")]
         if not copula or copula[0] > right[0].at:
             names = frozenset()
-    cleft = not objects and right and any(t.word in ("what", "that", "which") for t in tokens[max(0, at - 3):at])
+    one = _cleft(tokens, left, right, at, end)
+    if one:
+        return frozenset({one[0].term}), frozenset(m.term for m in right if m.end <= one[1]) | ({"it"} if any(
+            t.word in _PRONOUNS for t in tokens[end:one[1]]) else frozenset()), frozenset(), True, False
+    cleft = not objects and any(t.word in ("what", "that", "which") for t in tokens[max(0, at - 3):at])
     if cleft and left:
         objects = frozenset(m.term for m in left if m.term not in names)
     return names, objects, bad, sure, False
+
+
+def _cleft(tokens, left, right, at, end):
+    """`the one who changes them is the scheduler`, `what updates the latents is scheduler.step`: (the subject, where
+    the copula is)."""
+    head = [t.word for t in tokens[max(0, at - 4):at]]
+    if not (head[-1:] == ["what"] or (head[-1:] in (["who"], ["that"], ["which"]) and set(head) & {"one", "thing", "part", "component", "piece", "object"})):
+        return None
+    copula = next((i for i in range(end, min(end + 9, len(tokens))) if tokens[i].word in ("is", "are", "was")), None)
+    if copula is None or copula == end:
+        return None
+    subject = next((m for m in right if m.at > copula), None)
+    return (subject, copula) if subject else None
 
 
 def _by_follows(tokens, end) -> bool:
@@ -224,7 +251,7 @@ def _nearest(tokens, left, actors, at):
     for m in reversed(left):
         if actors is not None and m.term not in actors:
             continue
-        if _possessive(tokens, m) and m.end < at - 0 and not (m.end == at):
+        if _possessive(tokens, m) and m.end < at - 0 and m.end != at:
             fallback = fallback or m
             continue
         before = tokens[m.at - 1].word if m.at else ""
@@ -253,7 +280,7 @@ def _objects(tokens, right, end, after):
     for m in right:
         between = tokens[last:m.at]
         words = [t.word for t in between]
-        if m.at >= after and not (m.at == after):
+        if m.at >= after and m.at != after:
             break
         if "not" in words or "than" in words or "instead" in words:
             bad.add(m.term)
@@ -275,7 +302,9 @@ def _objects(tokens, right, end, after):
         if not aside:
             found.add(m.term)
         last = m.end
-    if any(t.word in _PRONOUNS for t in tokens[end:end + 3]):
+    near = tokens[end:min(after, end + 7)]
+    if any(t.word in _PRONOUNS or t.word in ("their", "ones") for t in near[:3]) or any(
+            a.word in ("of", "to") and b.word in _PRONOUNS for a, b in itertools.pairwise(near)):
         found.add("it")
     return frozenset(found), frozenset(bad)
 
@@ -301,7 +330,7 @@ def _arrows(sentence: Sentence, mentions: list[Mention], hedged: bool) -> list[R
     return out
 
 
-_OUTPUT = frozenset("output outputs result prediction estimate answer returns".split(" "))
+_OUTPUT = frozenset(listed("output outputs result prediction estimate answer returns"))
 
 
 def _nominal(sentence, mentions, hedged, frame_from, frame_to, marks) -> list[Relation]:

@@ -1,19 +1,19 @@
 """Checks which way an answer says that quantities go when the lever is pulled."""
 
+import itertools
 from dataclasses import dataclass, field
 
 from . import lexicon as lex
 from .directions import Effect, Table, effects, quantity_table
 from .gates import framed
 from .quantities import Quantity
-from .relations import _frame
+from .relations import _frame, is_hedged
 from .rubric import Rubric, Trend
 from .vocabulary import Vocabulary
 from .words import Sentence, phrase
 
 _SATURATION = Table(lex.SATURATION)
 _OFF = Table(lex.OFF)
-_HEDGES = Table(lex.HEDGES)
 
 
 @dataclass
@@ -46,7 +46,7 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
         levers = _levers(sentence, found, trend, vocabulary)
         reading.lever |= bool(levers)
         frame_from, frame_to = _frame(sentence)
-        hedged = any(_HEDGES.match(sentence.tokens, n) for n in range(len(sentence.tokens)))
+        hedged = is_hedged(sentence, frame_from, frame_to)
         saturated = [n for n in range(len(sentence.tokens)) if sentence.tokens[n].kind == "word" and _SATURATION.match(sentence.tokens, n)]
         for e in found:
             if e.quantity == "lever" or e.quantity not in signs:
@@ -113,8 +113,8 @@ def _comparisons(sentence: Sentence, mentions: list) -> list[tuple[int, int]]:
         return []
     tokens, out = sentence.tokens, []
     counts: list[tuple[int, Quantity]] = [(i, t.amount) for i, t in enumerate(tokens) if t.kind == "amount" and t.amount.kind == "count"]
-    for (i, a), (j, b) in zip(counts, counts[1:], strict=False):
-        if not 1 < j - i <= 5 or a.value == b.value or not any(abs(m.at - i) <= 4 or abs(m.at - j) <= 4 for m in mentions):
+    for (i, a), (j, b) in itertools.pairwise(counts):
+        if not 1 < j - i <= (9 if tokens[i + 1].kind == "word" and any(m.at == i + 1 for m in mentions) else 5) or a.value == b.value or not any(abs(m.at - i) <= 4 or abs(m.at - j) <= 4 for m in mentions):
             continue
         between = {t.word for t in tokens[i + 1:j]}
         up = 1 if b.value > a.value else -1

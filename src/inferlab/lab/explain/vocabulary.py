@@ -13,6 +13,7 @@ from .rubric import Rubric
 from .words import Sentence, Token, phrase, stem
 
 _MENDED_AT_MOST = 40
+_FUNCTION = tuple(sorted(w for w in FUNCTION_WORDS if len(w) > 2 and w.isalpha()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +60,11 @@ class Vocabulary:
                 if near:
                     fixed = replace(token, stem=near, word=near)
                     changed += 1
-            elif token.kind == "word" and len(token.word) > 3 and token.word.isalpha() and changed < _MENDED_AT_MOST:
+            elif token.kind == "word" and len(token.word) > 2 and token.word.isalpha() and changed < _MENDED_AT_MOST:
                 near = self._near(token)
                 if near:
-                    fixed = replace(token, stem=near)
+                    function = near in FUNCTION_WORDS
+                    fixed = replace(token, stem=stem(near) if function else near, word=near if function else token.word)
                     changed += 1
             out.append(fixed)
         return replace(sentence, tokens=tuple(out)) if changed else sentence
@@ -88,6 +90,9 @@ class Vocabulary:
                     if distance <= limit and distance < 0.4 * len(candidate) and (best is None or (distance, candidate) < best):
                         best = (distance, candidate)
             near = best[1] if best else ""
+            if not near or best[0] > 1:
+                near = next((w for w in _FUNCTION if abs(len(w) - len(word)) < 2 and sorted(w) == sorted(word) or len(w) > 4 and w[0] == word[0]
+                             and OSA.distance(w, word, score_cutoff=1) <= 1), near)
         if len(self._mended) < 5_000:
             self._mended[word] = near
         return near
