@@ -16,7 +16,7 @@
 # You will predict a run before you make it, read the library's own code, write the step by hand until it draws *the same
 # picture, bit for bit*, and then find two faults that no shape and no error message gives away.
 #
-# **Time** about 55 minutes · **Points** 25, of which 7 are practice · **Reading** handbook, *One denoising step*
+# **Time** about 55 minutes · **Points** 25, of which 7 are practice · **Reading** [One denoising step](../../handbook/lab02-denoising-step.md) in the handbook, before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -40,6 +40,7 @@ from diffusers import DDIMScheduler
 from inferlab.models import load_pipeline
 
 pipe = load_pipeline(MODEL, lab.device)
+pipe.set_progress_bar_config(disable=True)
 print(type(pipe).__name__, "·", type(pipe.unet).__name__, "·", type(pipe.scheduler).__name__)
 
 # %% [markdown]
@@ -76,7 +77,7 @@ for t in (0, 250, 500, 750, 999):
 # Below you will ask the pipeline for one picture, with these settings:
 
 # %%
-PROMPT = "a large red star on a white background"
+PROMPT = "a large blue ring left of a small yellow square on a white background"
 STEPS = 10
 GUIDANCE = 4.0
 text_config = pipe.text_encoder.config
@@ -195,6 +196,7 @@ def traced(prompts, height, width, guidance_scale, steps):
     from inferlab.trace import trace
 
     pipe = load_pipeline("bundled", "cpu")
+    pipe.set_progress_bar_config(disable=True)
     with trace(pipe) as run:
         pipe(["a red circle"] * prompts, height=height, width=width, guidance_scale=guidance_scale,
              num_inference_steps=steps, output_type="latent")
@@ -231,7 +233,7 @@ check.score()
 # lines that matter. Read it with the forward process of section 1 in mind. Everything in it is that one equation, solved
 # for one thing or another.
 
-# %%
+# %% jupyter={"source_hidden": true}
 from inferlab.lab import show_source
 
 show_source(
@@ -661,7 +663,7 @@ with when_written("one_step"):
     print(f"error of the guess: {error[0]:.2f} at t = {timesteps[0]}, {error[-1]:.4f} at t = {timesteps[-1]}")
 
 # %% tags=["demo"]
-from inferlab.lab import pictures_over_curve
+from inferlab.lab import filmstrip, pictures_over_curve
 
 with when_written("one_step"):
     latents, guesses = drive(one_step)
@@ -674,8 +676,21 @@ with when_written("one_step"):
     ))
 
 # %% [markdown]
-# The first guess, made from nearly pure noise, is what the network expects *on average* under this prompt: one step is not
-# the generator. Each later step starts from a better $x_t$ and therefore asks an easier question. Move through all of them:
+# An error of 1 is what an empty guess, all zeros, would have. The first guess is made from nearly pure noise: all that the
+# network can give there is an average over what the prompt allows, and guidance then stretches the difference of two such averages.
+# How much of the error is guidance? One call without it tells:
+
+# %% tags=["demo"]
+with when_written("one_step", "translate"):
+    latents, guesses = drive(one_step)
+    first = timesteps[0]
+    unguided, _ = translate(unet(noise, first, cond), "epsilon", noise, float(table[first]))
+    print(f"first guess: error {error[0]:.2f} with guidance, {float((unguided - latents).norm() / latents.norm()):.2f} without")
+    display(filmstrip([pictures[first], picture(unguided), mine], ["guided", "unguided", "where the run ends"]))
+
+# %% [markdown]
+# Neither is the picture: **one step is not the generator.** Each later step starts from a better $x_t$ and asks an easier question.
+# Guidance pays off because the loop can take back what its first steps overdid. Move through all of them:
 
 # %% tags=["demo"]
 from inferlab.lab import step_slider
@@ -700,8 +715,6 @@ suspect = mislabeled(pipe, lab.variant(6))
 print("the config says:", suspect.scheduler.config.prediction_type)
 
 # %% tags=["demo"]
-from inferlab.lab import filmstrip
-
 with trace(suspect) as suspect_run:
     broken_image = suspect(PROMPT, num_inference_steps=STEPS, guidance_scale=GUIDANCE, latents=noise).images[0]
 filmstrip([image, broken_image], ["healthy", "suspect"])
@@ -990,8 +1003,9 @@ def rerun():
     from inferlab.trace import trace
 
     pipe = load_pipeline("bundled", "cpu")
+    pipe.set_progress_bar_config(disable=True)
     with trace(pipe) as again:
-        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+        pipe("a large blue ring left of a small yellow square on a white background", num_inference_steps=10, guidance_scale=4.0)
     return again.facts()
 
 check.slot(lambda: typed(check.explanation("step-in-words"), "shape", rerun()["unet.inputs.sample.shape"]), "what the UNet received")
@@ -1014,8 +1028,9 @@ def rerun():
     from inferlab.trace import trace
 
     pipe = load_pipeline("bundled", "cpu")
+    pipe.set_progress_bar_config(disable=True)
     with trace(pipe) as again:
-        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+        pipe("a large blue ring left of a small yellow square on a white background", num_inference_steps=10, guidance_scale=4.0)
     return again.facts()
 
 check.slot(lambda: typed(check.explanation("step-in-words"), "calls", rerun()["unet.calls"]), "how often the UNet ran")
@@ -1055,8 +1070,9 @@ def rerun():
     from inferlab.trace import trace
 
     pipe = load_pipeline("bundled", "cpu")
+    pipe.set_progress_bar_config(disable=True)
     with trace(pipe) as again:
-        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+        pipe("a large blue ring left of a small yellow square on a white background", num_inference_steps=10, guidance_scale=4.0)
     return again.facts()
 
 TERMS = {
@@ -1115,8 +1131,9 @@ def rerun():
     from inferlab.trace import trace
 
     pipe = load_pipeline("bundled", "cpu")
+    pipe.set_progress_bar_config(disable=True)
     with trace(pipe) as again:
-        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+        pipe("a large blue ring left of a small yellow square on a white background", num_inference_steps=10, guidance_scale=4.0)
     return again.facts()
 
 TERMS = {
@@ -1181,8 +1198,9 @@ def rerun():
     from inferlab.trace import trace
 
     pipe = load_pipeline("bundled", "cpu")
+    pipe.set_progress_bar_config(disable=True)
     with trace(pipe) as again:
-        pipe("a large red star on a white background", num_inference_steps=10, guidance_scale=4.0)
+        pipe("a large blue ring left of a small yellow square on a white background", num_inference_steps=10, guidance_scale=4.0)
     return again.facts()
 
 TERMS = {
@@ -1228,7 +1246,7 @@ check.score()
 #   schedule it is.
 # * **One step is not the generator.** The first guess is an average of everything that fits the prompt; the loop is what
 #   commits to one picture.
-# * **"It looks right" is not a proof.** Clamping an index drew the same star as the library. Comparing with `scheduler.step` in
+# * **"It looks right" is not a proof.** With a clamped index the picture is the same to the eye. Comparing with `scheduler.step` in
 #   another configuration is what told them apart.
 #
 # Say it out loud, as in an interview: name the state object, the shape or axis that changes, and the trade-off. What depends on

@@ -78,7 +78,9 @@ def pictures_over_curve(
         raise ValueError("x and y need the same length, and each picture an x value of the curve")
     with plt.rc_context(_LOOK):
         fig = plt.figure(figsize=(8.4, 4.6))
-        grid = fig.add_gridspec(2, len(pictures), height_ratios=(1, 1.25), hspace=0.32, wspace=0.08)
+        grid = fig.add_gridspec(
+            2, len(pictures), height_ratios=(1, 1.3), hspace=0.2, wspace=0.08, top=0.86, bottom=0.12, left=0.09, right=0.98
+        )
         for column, (at, picture) in enumerate(pictures.items()):
             _show(fig.add_subplot(grid[0, column]), picture, f"{xlabel.split(' ')[0]} {at:g}")
         axis = fig.add_subplot(grid[1, :])
@@ -87,7 +89,7 @@ def pictures_over_curve(
         axis.plot(marked, [y[x.index(at)] for at in marked], "o", ms=9, mfc="none", mec=ACCENT, mew=1.8)
         axis.set(xlabel=xlabel, ylabel=ylabel, xlim=(x[0] + 0.03 * (x[0] - x[-1]), x[-1] - 0.03 * (x[0] - x[-1])))
         axis.set_ylim(bottom=min(0.0, *y))
-        fig.suptitle(title, x=0.09, y=1.0, ha="left", fontsize=11, fontweight="bold")
+        fig.suptitle(title, x=0.09, y=0.97, ha="left", fontsize=11, fontweight="bold")
     return _closed(fig)
 
 

@@ -40,9 +40,9 @@ class Lab:
         return _variant(self.learner, self.name, n)
 
     def __str__(self) -> str:
-        who = self.learner.strip() or "LEARNER is empty: write your name or id in the parameters cell"
+        who = self.learner.strip() or "LEARNER is empty: write your name above"
         versions = ", ".join(f"{p} {version(p).split('+')[0]}" for p in ("torch", "diffusers", "transformers"))
-        return f"{self.name} | {who} | {self.model} model on {self.device}, seed {self.seed} | {versions}"
+        return f"{self.name} · {who} · {self.model} on {self.device} · seed {self.seed} · {versions}"
 
 
 _current: Lab | None = None

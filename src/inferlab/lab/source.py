@@ -166,32 +166,24 @@ def _indent(block: tuple[Line, ...]) -> int:
     return min((len(x.text) - len(x.text.lstrip()) for x in block if x.text.strip()), default=0)
 
 
-_STYLE = """
-<style>
-.inferlab-source {border-collapse: collapse; width: 100%; font-size: 12.5px; margin: 4px 0 8px}
-.inferlab-source caption {text-align: left; font-weight: 600; padding: 4px 0}
-.inferlab-source td {padding: 0 8px; vertical-align: top; text-align: left !important; border: none; line-height: 1.5}
-.inferlab-source td.n {text-align: right !important; opacity: .5; user-select: none; width: 3em}
-.inferlab-source td.c {white-space: pre-wrap; font-family: var(--jp-code-font-family, monospace); width: 58%}
-.inferlab-source td.a {border-left: 3px solid #d55e00; padding-left: 10px; width: 38%;
-  font-family: var(--jp-content-font-family, sans-serif)}
-.inferlab-source tr.noted td.c {background: rgba(213, 94, 0, .12)}
-.inferlab-source td.a.none {border-left: 3px solid transparent}
-.inferlab-source td.gap {text-align: center !important; opacity: .5}
-.inferlab-stale {border-left: 3px solid #d55e00; padding: 4px 10px}
-</style>
-"""
+# Styles stand on the elements themselves: JupyterLab strips a <style> block from a notebook that it does not trust yet.
+_TABLE = "border-collapse:collapse;width:100%;margin:4px 0 8px"
+_NUMBER = "text-align:right;vertical-align:top;padding:0 8px;border:none;opacity:0.5;width:3em"
+_CODE = "text-align:left;vertical-align:top;padding:0 8px;border:none;width:60%"
+_NOTED = _CODE + ";background:rgba(213,94,0,0.13)"
+_PRE = "margin:0;padding:0;white-space:pre-wrap;font-size:12px;line-height:1.5;background:transparent;color:inherit;border:none"
+_NOTE = "text-align:left;vertical-align:top;padding:0 4px 4px 10px;border:none;border-left:3px solid #d55e00;line-height:1.4"
+_NO_NOTE = "border:none"
 
 
 def _html(view: SourceView) -> str:
     rows = []
     for number, block in enumerate(view.blocks):
         if number:
-            rows.append('<tr><td class="n"></td><td class="gap" colspan="2">&#8943;</td></tr>')
+            rows.append(f'<tr><td style="{_NUMBER}">&#8942;</td><td style="{_CODE}"></td><td style="{_NO_NOTE}"></td></tr>')
         rows += _html_rows(block)
-    stale = f'<p class="inferlab-stale">{html.escape(view.stale)}</p>' if view.stale else ""
-    caption = html.escape(view.title)
-    return f'{_STYLE}{stale}<table class="inferlab-source"><caption>{caption}</caption>{"".join(rows)}</table>'
+    stale = f'<p style="border-left:3px solid #d55e00;padding:4px 10px">{html.escape(view.stale)}</p>' if view.stale else ""
+    return f'<div><b>{html.escape(view.title)}</b>{stale}<table style="{_TABLE}">{"".join(rows)}</table></div>'
 
 
 def _html_rows(block: tuple[Line, ...]) -> list[str]:
@@ -203,11 +195,12 @@ def _html_rows(block: tuple[Line, ...]) -> list[str]:
         side = ""
         if line.note:
             until = next((s for s in starts if s > i), len(block))
-            side = f'<td class="a" rowspan="{until - i}">{html.escape(line.note)}</td>'
+            side = f'<td rowspan="{until - i}" style="{_NOTE}">{html.escape(line.note)}</td>'
         elif not starts or i < starts[0]:
-            side = '<td class="a none"></td>'
-        mark = ' class="noted"' if line.note else ""
+            side = f'<td style="{_NO_NOTE}"></td>'
+        code = f'<pre style="{_PRE}">{html.escape(line.text[common:]) or " "}</pre>'
         rows.append(
-            f'<tr{mark}><td class="n">{line.number}</td><td class="c">{html.escape(line.text[common:])}</td>{side}</tr>'
+            f'<tr style="background:transparent"><td style="{_NUMBER}">{line.number}</td>'
+            f'<td style="{_NOTED if line.note else _CODE}">{code}</td>{side}</tr>'
         )
     return rows
