@@ -683,10 +683,10 @@ with when_written("one_step"):
 # %% tags=["demo"]
 with when_written("one_step", "translate"):
     latents, guesses = drive(one_step)
-    first = timesteps[0]
-    unguided, _ = translate(unet(noise, first, cond), "epsilon", noise, float(table[first]))
+    begin = timesteps[0]
+    unguided, _ = translate(unet(noise, begin, cond), "epsilon", noise, float(table[begin]))
     print(f"first guess: error {error[0]:.2f} with guidance, {float((unguided - latents).norm() / latents.norm()):.2f} without")
-    display(filmstrip([pictures[first], picture(unguided), mine], ["guided", "unguided", "where the run ends"]))
+    display(filmstrip([pictures[begin], picture(unguided), mine], ["guided", "unguided", "where the run ends"]))
 
 # %% [markdown]
 # Neither is the picture: **one step is not the generator.** Each later step starts from a better $x_t$ and asks an easier question.
