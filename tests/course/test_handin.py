@@ -1,0 +1,223 @@
+"""The last cell of a lab: one complete file to hand in from JupyterLab, VS Code and Colab, or a plain word what to do.
+
+Real kernels run real notebooks; one test drives a real JupyterLab in a browser.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from inferlab.grading.collect import collect
+from inferlab.grading.demo import fill_in, solved
+from inferlab.grading.roster import Roster
+
+from .conftest import LAB
+
+SUBMIT = "from inferlab.lab import submit\n\nsubmit(wait=0)"
+
+
+@pytest.fixture
+def light(course):
+    """The solved notebook without its set-up cell (which loads the big libraries) and with a submit that does not wait."""
+
+    def make(learner="ada", **answers):
+        notebook = solved(course, LAB, learner)
+        for cell in notebook.cells:
+            if cell.source.startswith("from inferlab.lab import start"):
+                cell.source = ("from IPython import get_ipython\nfrom inferlab.lab.explain import register\n"
+                               "register(get_ipython())")
+            cell.source = answers.get(cell.id.replace("-", "_"), cell.source)
+        notebook.cells[-1].source = SUBMIT
+        return notebook
+
+    return make
+
+
+def run(notebook, folder, **environment):
+    """Execute a copy of the notebook in a kernel that a front end would start; returns what its last cell shows."""
+    import os
+
+    notebook = nbformat.from_dict(notebook)
+    client = NotebookClient(notebook, timeout=120, allow_errors=True, extra_arguments=["--log-level=40"],
+                            resources={"metadata": {"path": str(folder)}})
+    client.execute(env={**os.environ, **environment})
+    last = notebook.cells[-1]
+    return "\n".join(o.get("text") or o.get("evalue") or o["data"]["text/plain"] for o in last.outputs)
+
+
+def test_jupyterlab_leaves_one_file_that_collect_places(light, course, tmp_path):
+    path = tmp_path / "mine.ipynb"
+    notebook = light("Ada Lovelace")
+    nbformat.write(notebook, path)
+    shown = run(notebook, tmp_path, JPY_SESSION_NAME=str(path))
+    assert "10 of 10 points" in shown
+    handed_in = tmp_path / "handin" / f"{LAB}-ada-lovelace.ipynb"
+    assert f"HAND IN THIS FILE: {handed_in}" in shown
+    about = nbformat.read(handed_in, as_version=4).metadata["inferlab"]
+    assert about["learner"] == "Ada Lovelace"
+    assert about["frontend"] == "JupyterLab"
+    assert "Still missing" not in shown
+    report = collect(course, [handed_in], Roster.load(course.roster))
+    assert [(line.status, line.learner, line.lab) for line in report.lines] == [("collected", "ada", LAB)]
+
+
+def test_what_is_missing_is_said_and_the_file_is_left_all_the_same(light, tmp_path, course):
+    notebook = light(fold="def fold(step, items):\n    # YOUR CODE HERE\n    raise NotImplementedError()")
+    path = tmp_path / "mine.ipynb"
+    nbformat.write(notebook, path)
+    shown = run(notebook, tmp_path, JPY_SESSION_NAME=str(path))
+    assert "6 of 10 points" in shown
+    assert "- fold: adds up (not done yet)" in shown
+    assert "HAND IN THIS FILE" in shown
+
+
+def test_unsaved_work_leaves_no_file(light, tmp_path):
+    path = tmp_path / "mine.ipynb"
+    nbformat.write(light(double="def double(x):\n    return 7"), path)
+    shown = run(light(), tmp_path, JPY_SESSION_NAME=str(path))
+    assert "No file was made: the saved notebook is not what you ran. Not the same: double" in shown
+    assert not (tmp_path / "handin").exists()
+
+
+def test_without_a_name_no_file_is_left(light, tmp_path):
+    path = tmp_path / "mine.ipynb"
+    nbformat.write(light(""), path)
+    shown = run(light(""), tmp_path, JPY_SESSION_NAME=str(path))
+    assert "nobody would know whose it is" in shown
+    assert not (tmp_path / "handin").exists()
+
+
+def test_where_no_way_works_it_says_what_to_save_and_upload(light, tmp_path):
+    shown = run(light(), tmp_path, JPY_SESSION_NAME="")
+    assert "SAVE THIS NOTEBOOK" in shown
+    assert "10 of 10 points" in shown
+    gone = run(light(), tmp_path, JPY_SESSION_NAME=str(tmp_path / "renamed-since.ipynb"))
+    assert "renamed-since.ipynb is no longer where it was" in gone
+
+
+def test_vs_code(light, tmp_path):
+    notebook, path = light(), tmp_path / "code.ipynb"
+    notebook.cells[1].source = f"__vsc_ipynb_file__ = {str(path)!r}"
+    nbformat.write(notebook, path)
+    shown = run(notebook, tmp_path, JPY_SESSION_NAME="")
+    assert "HAND IN THIS FILE" in shown
+    assert json.loads((tmp_path / "handin" / f"{LAB}-ada.ipynb").read_text())["metadata"]["inferlab"]["frontend"] == "VS Code"
+
+
+COLAB = """\
+import json, sys, types
+google, colab = types.ModuleType("google"), types.ModuleType("google.colab")
+colab._message, colab.files = types.SimpleNamespace(), types.SimpleNamespace()
+colab._message.blocking_request = lambda what, request="", timeout_sec=0: {{"ipynb": json.load(open({path!r}))}}
+colab.files.download = lambda path: print("downloading", path)
+sys.modules.update({{"google": google, "google.colab": colab}})"""
+
+
+def test_colab_sends_the_notebook_and_downloads_the_file(light, tmp_path):
+    notebook, path = light(), tmp_path / "drive.json"
+    notebook.cells[1].source = COLAB.format(path=str(path))
+    plain = json.loads(nbformat.writes(notebook))
+    for cell in plain["cells"]:
+        cell["metadata"]["id"] = cell.pop("id")
+    plain["nbformat_minor"] = 0
+    path.write_text(json.dumps(plain))
+    shown = run(notebook, tmp_path, JPY_SESSION_NAME="")
+    assert f"downloading {tmp_path / 'handin' / f'{LAB}-ada.ipynb'}" in shown
+
+
+# -- a real JupyterLab ---------------------------------------------------------------------------------------------------
+@pytest.fixture
+def jupyterlab(tmp_path):
+    """A JupyterLab server on a free port with its files in tmp_path/home; yields (url, folder)."""
+    home = tmp_path / "home"
+    home.mkdir()
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1",
+               "--IdentityProvider.token=test", f"--ServerApp.root_dir={home}", "--LabApp.expose_app_in_browser=True",
+               "--ServerApp.log_level=WARN", "--LabApp.news_url=", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"]
+    with (tmp_path / "server.log").open("w") as log:
+        import os
+
+        environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime"), "JUPYTER_CONFIG_DIR": str(tmp_path / "config"),
+                       "JUPYTERLAB_SETTINGS_DIR": str(tmp_path / "settings"), "JUPYTERLAB_WORKSPACES_DIR": str(tmp_path / "spaces")}
+        server = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+        try:
+            yield _address(tmp_path, server), home
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+def _address(tmp_path, server):
+    for _ in range(240):
+        files = list((tmp_path / "runtime").glob("jpserver-*.json"))
+        if files:
+            address = json.loads(files[0].read_text())["url"]
+            try:
+                urllib.request.urlopen(f"{address}api?token=test", timeout=2).read()
+            except OSError:
+                time.sleep(0.5)
+                continue
+            return address
+        assert server.poll() is None, (tmp_path / "server.log").read_text()
+        time.sleep(0.5)
+    raise AssertionError("JupyterLab did not start: " + (tmp_path / "server.log").read_text()[-2000:])
+
+
+def _chromium():
+    found = next((shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome") if shutil.which(name)), None)
+    assert found, "this test drives a real browser: install chromium (.ci/run does)"
+    return found
+
+
+@pytest.mark.timeout(420)
+def test_in_a_real_jupyterlab_unsaved_work_is_waited_for_and_then_handed_in(jupyterlab, course, light):
+    from playwright.sync_api import sync_playwright
+
+    address, home = jupyterlab
+    notebook = light("", double="def double(x):\n    return 7")
+    notebook.cells[-1].source = SUBMIT.replace("wait=0", "wait=120")
+    nbformat.write(notebook, home / "mine.ipynb")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_chromium(), args=[
+            "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage"])
+        page = browser.new_page()
+        page.goto(f"{address}lab/tree/mine.ipynb?token=test&reset", timeout=120_000)
+        page.wait_for_function("window.jupyterapp && window.jupyterapp.shell.currentWidget"
+                               " && window.jupyterapp.shell.currentWidget.content.widgets"
+                               " && window.jupyterapp.shell.currentWidget.sessionContext.session", timeout=120_000)
+        # What a learner does: writes a name and an answer, runs everything, and forgets to save.
+        page.evaluate("""() => {
+            const cells = window.jupyterapp.shell.currentWidget.content.widgets;
+            const edit = (id, change) => {
+                const cell = cells.find(c => c.model.id === id).model.sharedModel;
+                cell.setSource(change(cell.getSource()));
+            };
+            edit('top_2', text => text.replace('LEARNER = ""', 'LEARNER = "ada"'));
+            edit('double', text => text.replace('return 7', 'return x + x'));
+            window.jupyterapp.commands.execute('notebook:run-all-cells');
+        }""")
+        page.wait_for_function("document.body.innerText.includes('Save the notebook now')", timeout=180_000)
+        assert not (home / "handin").exists()
+        page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+        page.wait_for_function("document.body.innerText.includes('HAND IN THIS FILE')", timeout=120_000)
+        browser.close()
+    handed_in = home / "handin" / f"{LAB}-ada.ipynb"
+    cells = {cell.id: cell.source for cell in nbformat.read(handed_in, as_version=4).cells}
+    assert "return x + x" in cells["double"]
+    report = collect(course, [handed_in], Roster.load(course.roster))
+    assert [(line.status, line.learner) for line in report.lines] == [("collected", "ada")]
+
+
+def test_the_released_notebook_ends_in_a_plain_word(course, tmp_path):
+    """Run as released, with its own set-up cell: nothing is raised, and the last cell says what is missing."""
+    notebook = fill_in(course, LAB, "", {})
+    shown = run(notebook, tmp_path, JPY_SESSION_NAME="")
+    assert "your name or id in LEARNER" in shown
+    assert "0 of 10 points" in shown
