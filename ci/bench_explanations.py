@@ -147,7 +147,7 @@ def main() -> int:
         print(digest(rows))
         return 0
     if args.errors:
-        return errors([r for r in rows if r.split == "tune"])
+        return errors([r for r in rows if r.split in ("tune", "study-tune")])
     result: dict = {"bars": BARS, "note": "One author's answers share one register; `author` says who wrote a batch and what they knew."}
     for split in ("held", "tune", "study-held", "study-tune"):
         chosen = [r for r in rows if r.split == split]

@@ -27,6 +27,7 @@ class Found:
     doubtful: list[str] = field(default_factory=list)
     refuted: list[str] = field(default_factory=list)
     hedged: list[str] = field(default_factory=list)
+    any: bool = False
 
 
 def resolve(value: object, facts: Mapping[str, object]) -> list[object]:
@@ -59,11 +60,12 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
     marks = negators(tokens)
     mentions = vocabulary.mentions(sentence)
     frame_from, frame_to = _frame(sentence)
-    if is_hedged(sentence, frame_from, frame_to):
+    if is_hedged(sentence, frame_from, frame_to) and any(t.kind == "amount" and t.amount.kind in ("shape", "count") for t in tokens):
         found.hedged.append(sentence.text)
     for i, t in enumerate(tokens):
         if t.kind != "amount":
             continue
+        found.any = True
         inside = frame_from <= t.start - tokens[0].start < frame_to
         away = negated(tokens, i, marks) or inside or any(w.word == "not" for w in tokens[max(0, i - 2):i])
         supposed = any(w.word in _SUPPOSED for w in tokens[max(0, i - 6):i])
@@ -83,7 +85,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
                     found.denied.append(f"{t.word} {term}")
             elif right:
                 found.counts[term] = t.word
-            else:
+            elif t.word not in ("one", "single"):
                 found.wrong.append(f"{t.word} {term}")
     for term in {m.term for m in mentions if m.term in counts} - set(found.counts):
         for amount, word in loose:
@@ -122,7 +124,7 @@ def _owner(i: int, mentions: list[Mention], of: Mapping, tokens) -> str | None:
     return before[-1].term if before else after[0].term if after else None
 
 
-_LINK = frozenset(listed("is are was were be of = : equals has have to the with at in a my from only still always stays stay remains remain size length count axis "
+_LINK = frozenset(listed("is are was were be not isn't aren't never of = : equals has have to the with at in a my from only still always stays stay remains remain size length count axis "
                   "dimension dim number becomes become goes grew grows go went ran runs ends end reaches reached reach up until -> \u2192 ( ) as by value about over"))
 
 

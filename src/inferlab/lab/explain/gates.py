@@ -184,7 +184,7 @@ def listing(parts: list[Sentence]) -> bool:
             elif t.kind in ("word", "amount"):
                 chunks[-1].append(t.word)
         words = [t for t in s.tokens if t.kind in ("word", "amount")]
-        if len(words) >= 7 and not any(t.word in FUNCTION_WORDS for t in words) and not any(t.kind == "arrow" for t in s.tokens):
+        if len(words) >= 7 and 10 * sum(t.word in FUNCTION_WORDS for t in words) < len(words) and not any(t.kind == "arrow" for t in s.tokens):
             return True
         bare = sum(0 < len(c) <= 3 and not any(w in FUNCTION_WORDS for w in c) for c in chunks)
         if len(chunks) >= 4 and bare >= 0.6 * len(chunks):

@@ -145,6 +145,8 @@ def _amounts(found: Found, slot: Slot) -> Outcome:
         return deny(f"Your trace shows {found.denied[0]}.", tuple(found.denied))
     if enough or wanted.optional:
         return award("", quoted)
+    if not (quoted or found.doubtful or found.parts or found.any):
+        return deny("There is no number from your trace here.")
     if found.doubtful:
         return review(f"It is not clear whose shape is meant: {found.doubtful[0]}.", tuple(found.doubtful))
     return review("The number from the trace that settles this is not there; a person will read it.", quoted)

@@ -73,7 +73,11 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
                                     frame_from <= tokens[at].start - tokens[0].start < frame_to, True, at, sentence.text))
         if not agents and not objects:
             continue
-        no = negated(tokens, at, marks) or _denied_object(tokens, end, mentions)
+        no = (negated(tokens, at, marks) or _denied_object(tokens, end, mentions)) != _prevented(tokens, at)
+        if "grows" in classes:
+            stop = next((v[0] for v in verbs[n + 1:] if "is" not in v[2]), len(tokens))
+            along, away = _along(tokens, [m for m in mentions if m.at < stop], end)
+            objects, bad = objects | along, bad | away
         close = any(0 <= m.at - end <= 5 for m in mentions) or not objects
         out.append(Relation(agents, classes, objects, tokens[at].word, no, hedged,
                             frame_from <= tokens[at].start - tokens[0].start < frame_to, sure, at, sentence.text, bad, close))
@@ -125,6 +129,8 @@ def _verbs(tokens: tuple[Token, ...], taken: set[int]) -> list[tuple[int, int, f
     out, i = [], 0
     while i < len(tokens):
         hit = _VERBS.match(tokens, i) if tokens[i].kind == "word" and i not in taken else None
+        if hit and hit[0] == 1 and tokens[i].stem in ("get", "becom") and tokens[i + 1:i + 2] and _participle(tokens[i + 1]):
+            hit = None
         if hit and not (hit[0] == 1 and _noun_use(tokens, i)):
             classes = hit[1] | {"=" + tokens[i].stem}
             if tokens[i].stem in ("take", "tak", "pull", "get", "work") and any(t.word in ("out", "away") for t in tokens[i + 1:i + 7]):
@@ -315,6 +321,36 @@ def _denied_object(tokens, end, mentions) -> bool:
     if not near or near[0] not in ("no", "not", "neither", "nothing", "none", "nobody"):
         return False
     return not any(t.word in ("but", "only") for t in tokens[end:end + 12])
+
+
+_PREVENT = frozenset(("avoid", "prevent", "sav", "spar", "skip", "without", "instead", "eliminat", "than", "unnecessary", "need"))
+
+
+def _prevented(tokens, at) -> bool:
+    """`avoids recomputing`, `instead of recomputing`, `no need to recompute`: what does not happen."""
+    near = [t.stem for t in tokens[max(0, at - 4):at]]
+    if "need" in near and "no" not in near:
+        near.remove("need")
+    if "than" in near and "rather" not in near:
+        near.remove("than")
+    ing = tokens[at].word.endswith("ing") or "to" in near[-1:]
+    return ing and bool(set(near) & _PREVENT)
+
+
+def _along(tokens, mentions, end) -> tuple[frozenset[str], frozenset[str]]:
+    """What a thing grows along, and what it is said not to grow along."""
+    along, away = set(), set()
+    for m in mentions:
+        if m.at < end:
+            continue
+        for back in range(1, 4):
+            i = m.at - back
+            if i >= end and tokens[i].word in ("along", "on", "in"):
+                (away if tokens[i - 1].word in ("not", "never", "than", "of") and tokens[i].word != "in" else along).add(m.term)
+                break
+            if i < end or (tokens[i].word not in _GLUE and tokens[i].kind == "word"):
+                break
+    return frozenset(along), frozenset(away)
 
 
 def _arrows(sentence: Sentence, mentions: list[Mention], hedged: bool) -> list[Relation]:
