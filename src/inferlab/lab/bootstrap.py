@@ -1,6 +1,6 @@
 """Finishes an installation in Colab: what the wheel needs and is not there yet, without touching the torch that is.
 
-A lab's first cell installs the wheel alone (`--no-deps`) and calls `finish`. Only the standard library is used here.
+A lab's first cell installs the wheel alone (`--no-deps`) and calls `finish`. Only the standard library, and what pip brings, is used here.
 """
 
 import importlib
@@ -16,7 +16,10 @@ NEVER_CHANGED = ("torch", "torchvision", "torchaudio", "triton", "numpy", "jax",
 
 def unmet(distribution: str = "inferlab") -> list[str]:
     """Requirements of `distribution` (extras aside) that what is installed does not meet, as pip reads them."""
-    from pip._vendor.packaging.requirements import Requirement
+    try:
+        from packaging.requirements import Requirement
+    except ModuleNotFoundError:
+        from pip._vendor.packaging.requirements import Requirement
 
     missing = []
     for text in importlib.metadata.requires(distribution) or []:
