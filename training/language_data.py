@@ -54,6 +54,16 @@ def _start_worker(tokenizer_file: str) -> None:
     _worker["tokenizer"] = Tokenizer.from_file(tokenizer_file)
 
 
+def load_shard(index: int, folder: Path) -> np.ndarray:
+    """Shard `index` from `folder`, made first if no model has needed it yet."""
+    file = folder / f"{index}.npy"
+    if not file.exists():
+        unfinished = folder / f"{index}.{os.getpid()}.npy"
+        np.save(unfinished, make_shard(index))
+        unfinished.replace(file)
+    return np.load(file)
+
+
 def make_shard(index: int, packs: int = SHARD_PACKS) -> np.ndarray:
     """Shard `index` as (packs, PACK) uint16: whole documents back to back, each row beginning with a document."""
     rng = random.Random(TRAIN_SEED + index)
@@ -71,18 +81,23 @@ def make_shard(index: int, packs: int = SHARD_PACKS) -> np.ndarray:
     return rows
 
 
-def batches(tokenizer_folder: Path, batch: int, first_step: int, steps: int, workers: int) -> Iterator[np.ndarray]:
-    """Batches (batch, PACK) for steps first_step..steps-1: the same for a step, however often training was interrupted."""
+def batches(
+    tokenizer_file: Path, shards: Path, batch: int, first_step: int, steps: int, workers: int
+) -> Iterator[np.ndarray]:
+    """Batches (batch, PACK) for steps first_step..steps-1: the same for a step, however often training was interrupted.
+
+    Worker processes make the data while a model trains on it, and keep it in the folder `shards` for the next model.
+    """
+    shards.mkdir(parents=True, exist_ok=True)
     per_shard = SHARD_PACKS // batch
-    shards = iter(range(first_step // per_shard, -(-steps // per_shard)))
+    indices = iter(range(first_step // per_shard, -(-steps // per_shard)))
     context = multiprocessing.get_context("spawn")
-    file = str(tokenizer_folder / "tokenizer.json")
-    with context.Pool(workers, _start_worker, (file,)) as pool:
+    with context.Pool(workers, _start_worker, (str(tokenizer_file),)) as pool:
         coming: deque = deque()
         step = first_step
         while step < steps:
-            while len(coming) < 2 * workers and (shard := next(shards, None)) is not None:
-                coming.append(pool.apply_async(make_shard, (shard,)))
+            while len(coming) < 3 * workers and (index := next(indices, None)) is not None:
+                coming.append(pool.apply_async(load_shard, (index, shards)))
             rows = coming.popleft().get()
             for i in range(step % per_shard, per_shard):
                 if step == steps:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -93,8 +92,7 @@ def answer_accuracy(model, tokenizer, n: int) -> tuple[float, dict, list]:
 
 
 def acceptance_prompts(n: int) -> dict[str, list[str]]:
-    """Held-out prompts by kind: go on with a story, describe a scene, answer a question."""
-    rng = random.Random(HELD_OUT_SEED)
+    """Held-out prompts by kind: go on with a story, describe a scene, answer a question, repeat a line."""
     stories, describes = [], []
     for doc in documents(n, seed=HELD_OUT_SEED + 1, kind="story", events=10):
         sentences = doc.context.split(". ")
@@ -102,8 +100,8 @@ def acceptance_prompts(n: int) -> dict[str, list[str]]:
     for doc in documents(n, seed=HELD_OUT_SEED + 2, kind="scene"):
         describes.append(f"{doc.context}</s>\nDescribe the scene.\nAnswer:")
     answers = [d.prompt(t) for d, t in questions(n, seed=HELD_OUT_SEED + 3)]
-    rng.shuffle(answers)
-    return {"story": stories, "describe": describes, "answer": answers}
+    repeats = [d.prompt(d.turns[0]) for d in documents(n, seed=HELD_OUT_SEED + 4, kind="repeat")]
+    return {"story": stories, "describe": describes, "answer": answers, "repeat": repeats}
 
 
 def continue_text(target, tokenizer, prompts: list[str], temperature: float, tokens: int = 64):

@@ -87,15 +87,15 @@ def test_a_seed_stands_for_one_document():
 
 
 def test_training_and_held_out_worlds_do_not_meet():
-    held_out = documents(200, seed=1)
-    trained = documents(200, seed=1, held_out=False)
+    held_out = documents(200, seed=1, kind="story")
+    trained = documents(200, seed=1, kind="story", held_out=False)
     assert all(is_held_out(doc.key) for doc in held_out)
     assert not {doc.key for doc in held_out} & {doc.key for doc in trained}
     assert not any(is_held_out(doc.key) for doc in trained)
 
 
 def test_every_caption_is_one_that_the_picture_model_draws():
-    captions = [t.reply for doc in documents(200, seed=2, turns=8) for t in doc.turns if t.kind == "draw"]
+    captions = [t.reply for doc in documents(200, seed=2, kind="scene", turns=8) for t in doc.turns if t.kind == "draw"]
     assert len(captions) > 50
     for caption in captions:
         scene = parse_caption(caption)
@@ -116,5 +116,5 @@ def test_a_story_can_be_made_longer():
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="expected 'scene', 'story'"):
+    with pytest.raises(ValueError, match="expected 'scene', 'story', 'repeat'"):
         document(1, "poem")

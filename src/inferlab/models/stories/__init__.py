@@ -14,22 +14,24 @@ import random
 from .documents import Document, Turn, is_held_out
 from .layouts import scene
 from .questions import story
+from .repeats import repeat
 
-__all__ = ["Document", "Turn", "document", "documents", "is_held_out", "questions", "scene", "story"]
+__all__ = ["Document", "Turn", "document", "documents", "is_held_out", "questions", "repeat", "scene", "story"]
 
-MAKERS = {"scene": scene, "story": story}
+MAKERS = {"scene": scene, "story": story, "repeat": repeat}
+MIX = ("scene", "scene", "scene", "story", "story", "story", "story", "story", "story", "repeat")
 
 
 def document(seed: int, kind: str | None = None, held_out: bool = True, **sizes: int) -> Document:
     """The document that `seed` stands for.
 
-    `kind` is "scene", "story", or None for either; `held_out` says from which part of the worlds; `sizes` go to `scene`
-    (changes, turns) or `story` (events, turns, heroes).
+    `kind` is "scene", "story", "repeat", or None for any; `held_out` says from which part of the worlds; `sizes` go to
+    `scene` (changes, turns), `story` (events, turns, heroes) or `repeat` (words).
     """
     if kind not in (None, *MAKERS):
-        raise ValueError(f"kind is {kind!r}; expected 'scene', 'story' or None")
+        raise ValueError(f"kind is {kind!r}; expected 'scene', 'story', 'repeat' or None")
     rng = random.Random(seed)
-    kind = kind or rng.choice(("scene", "story", "story"))
+    kind = kind or rng.choice(MIX)
     while True:
         state = rng.getrandbits(32)
         found = MAKERS[kind](random.Random(state), **sizes)
@@ -43,9 +45,15 @@ def documents(n: int, seed: int = 0, kind: str | None = None, held_out: bool = T
 
 
 def questions(n: int, seed: int = 0, kind: str | None = None, held_out: bool = True) -> list[tuple[Document, Turn]]:
-    """`n` graded questions, each about another document, with `document.prompt(turn)` as prompt and `turn.reply` as answer."""
+    """`n` graded questions about as many documents, half of them stories and half scenes unless `kind` is given.
+
+    `document.prompt(turn)` is the prompt, `turn.reply` the one right answer.
+    """
+    rng = random.Random(seed)
     found = []
-    for one in documents(n, seed, kind, held_out, turns=8):
+    while len(found) < n:
+        one = document(rng.getrandbits(48), kind or rng.choice(("scene", "story")), held_out)
         graded = [t for t in one.turns if t.graded]
-        found.append((one, random.Random(len(found)).choice(graded)))
+        if graded:
+            found.append((one, rng.choice(graded)))
     return found
