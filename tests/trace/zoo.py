@@ -24,7 +24,7 @@ def pipeline(build):
             if isinstance(part, torch.nn.Module):
                 part.eval()
         pipe.set_progress_bar_config(disable=True)
-        return pipe, arguments
+        return pipe, dict(arguments)
 
     PIPELINES[build.__name__] = seeded
     return seeded
@@ -1061,6 +1061,379 @@ def stable_audio():
         "output_type": "np",
         "audio_end_in_s": 1.0,
     }
+
+
+@pipeline
+def flux2_klein_kv_cache():
+    text = tf.Qwen3ForCausalLM(
+        tf.Qwen3Config(
+            hidden_size=16,
+            intermediate_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            num_key_value_heads=2,
+            head_dim=8,
+            vocab_size=64,
+            max_position_embeddings=128,
+        )
+    )
+    pipe = df.Flux2KleinKVPipeline(
+        scheduler=df.FlowMatchEulerDiscreteScheduler(),
+        vae=df.AutoencoderKLFlux2(
+            sample_size=16,
+            down_block_types=("DownEncoderBlock2D",),
+            up_block_types=("UpDecoderBlock2D",),
+            block_out_channels=(4,),
+            layers_per_block=1,
+            latent_channels=1,
+            norm_num_groups=1,
+            use_quant_conv=False,
+            use_post_quant_conv=False,
+        ),
+        text_encoder=text,
+        tokenizer=tokenizer(64),
+        transformer=df.Flux2Transformer2DModel(
+            patch_size=1,
+            in_channels=4,
+            num_layers=1,
+            num_single_layers=1,
+            attention_head_dim=16,
+            num_attention_heads=2,
+            joint_attention_dim=16,
+            timestep_guidance_channels=256,
+            axes_dims_rope=[4, 4, 4, 4],
+            guidance_embeds=False,
+        ),
+    )
+    return pipe, {
+        "prompt": "red circle",
+        "image": picture(64),
+        "num_inference_steps": 3,
+        "height": 8,
+        "width": 8,
+        "max_sequence_length": 32,
+        "text_encoder_out_layers": (1,),
+        "output_type": "np",
+    }
+
+
+@pipeline
+def ltx2_video_and_audio():
+    from diffusers.pipelines.ltx2 import LTX2TextConnectors
+    from diffusers.pipelines.ltx2.vocoder import LTX2Vocoder
+
+    text = tf.Gemma3ForConditionalGeneration(
+        tf.Gemma3Config(
+            text_config={**TEXT, **KV, "head_dim": 8},
+            vision_config={
+                "hidden_size": 16,
+                "intermediate_size": 16,
+                "num_hidden_layers": 1,
+                "num_attention_heads": 2,
+                "image_size": 16,
+                "patch_size": 8,
+            },
+            mm_tokens_per_image=4,
+        )
+    )
+    pipe = df.LTX2Pipeline(
+        scheduler=df.FlowMatchEulerDiscreteScheduler(),
+        vae=df.AutoencoderKLLTX2Video(
+            latent_channels=4,
+            block_out_channels=(8,),
+            decoder_block_out_channels=(8,),
+            layers_per_block=(1,),
+            decoder_layers_per_block=(1, 1),
+            spatio_temporal_scaling=(True,),
+            decoder_spatio_temporal_scaling=(True,),
+            decoder_inject_noise=(False, False),
+            downsample_type=("spatial",),
+            upsample_residual=(False,),
+            upsample_factor=(1,),
+            timestep_conditioning=False,
+            patch_size=1,
+            patch_size_t=1,
+            encoder_causal=True,
+            decoder_causal=False,
+        ),
+        audio_vae=df.AutoencoderKLLTX2Audio(
+            base_channels=4,
+            output_channels=2,
+            ch_mult=(1,),
+            num_res_blocks=1,
+            attn_resolutions=None,
+            in_channels=2,
+            resolution=32,
+            latent_channels=2,
+            norm_type="pixel",
+            causality_axis="height",
+            mid_block_add_attention=False,
+            sample_rate=16000,
+            mel_hop_length=160,
+            is_causal=True,
+            mel_bins=8,
+        ),
+        text_encoder=text,
+        tokenizer=tokenizer(16),
+        connectors=LTX2TextConnectors(
+            caption_channels=32,
+            text_proj_in_factor=3,
+            video_connector_num_attention_heads=4,
+            video_connector_attention_head_dim=8,
+            video_connector_num_layers=1,
+            video_connector_num_learnable_registers=None,
+            audio_connector_num_attention_heads=4,
+            audio_connector_attention_head_dim=8,
+            audio_connector_num_layers=1,
+            audio_connector_num_learnable_registers=None,
+            connector_rope_base_seq_len=32,
+            rope_theta=10000.0,
+            rope_double_precision=False,
+            causal_temporal_positioning=False,
+            rope_type="split",
+        ),
+        transformer=df.LTX2VideoTransformer3DModel(
+            in_channels=4,
+            out_channels=4,
+            patch_size=1,
+            patch_size_t=1,
+            num_attention_heads=2,
+            attention_head_dim=8,
+            cross_attention_dim=16,
+            audio_in_channels=4,
+            audio_out_channels=4,
+            audio_num_attention_heads=2,
+            audio_attention_head_dim=4,
+            audio_cross_attention_dim=8,
+            num_layers=1,
+            qk_norm="rms_norm_across_heads",
+            caption_channels=32,
+            rope_double_precision=False,
+            rope_type="split",
+        ),
+        vocoder=LTX2Vocoder(
+            in_channels=16,
+            hidden_channels=32,
+            out_channels=2,
+            upsample_kernel_sizes=[4, 4],
+            upsample_factors=[2, 2],
+            resnet_kernel_sizes=[3],
+            resnet_dilations=[[1, 3, 5]],
+            leaky_relu_negative_slope=0.1,
+            output_sampling_rate=16000,
+        ),
+    )
+    return pipe, {
+        "prompt": "red circle",
+        "negative_prompt": "",
+        "num_inference_steps": 2,
+        "guidance_scale": 2.0,
+        "stg_scale": 0.0,
+        "modality_scale": 1.0,
+        "guidance_rescale": 0.0,
+        "audio_guidance_scale": 2.0,
+        "audio_stg_scale": 0.0,
+        "audio_modality_scale": 1.0,
+        "audio_guidance_rescale": 0.0,
+        "spatio_temporal_guidance_blocks": None,
+        "use_cross_timestep": False,
+        "height": 32,
+        "width": 32,
+        "num_frames": 5,
+        "frame_rate": 25.0,
+        "max_sequence_length": 16,
+        "output_type": "np",
+    }
+
+
+@pipeline
+def hunyuan_video():
+    pipe = df.HunyuanVideoPipeline(
+        text_encoder=tf.LlamaModel(tf.LlamaConfig(**{**TEXT, "hidden_size": 16}, max_position_embeddings=64)),
+        tokenizer=tokenizer(16),
+        transformer=df.HunyuanVideoTransformer3DModel(
+            in_channels=4,
+            out_channels=4,
+            num_attention_heads=2,
+            attention_head_dim=10,
+            num_layers=1,
+            num_single_layers=1,
+            num_refiner_layers=1,
+            patch_size=1,
+            patch_size_t=1,
+            guidance_embeds=True,
+            text_embed_dim=16,
+            pooled_projection_dim=32,
+            rope_axes_dim=(2, 4, 4),
+        ),
+        vae=df.AutoencoderKLHunyuanVideo(
+            latent_channels=4,
+            down_block_types=("HunyuanVideoDownBlock3D",) * 4,
+            up_block_types=("HunyuanVideoUpBlock3D",) * 4,
+            block_out_channels=(8, 8, 8, 8),
+            layers_per_block=1,
+            norm_num_groups=4,
+        ),
+        scheduler=df.FlowMatchEulerDiscreteScheduler(shift=7.0),
+        text_encoder_2=clip_text(length=77),
+        tokenizer_2=tokenizer(77),
+    )
+    return pipe, {
+        "prompt": "red circle",
+        "prompt_template": {"template": "{}", "crop_start": 0},
+        "num_inference_steps": 2,
+        "height": 16,
+        "width": 16,
+        "num_frames": 5,
+        "max_sequence_length": 16,
+        "output_type": "np",
+    }
+
+
+@pipeline
+def stable_cascade_combined():
+    from diffusers.models.unets import StableCascadeUNet
+    from diffusers.pipelines.deprecated.wuerstchen import PaellaVQModel
+
+    shared = {
+        "conditioning_dim": 32,
+        "block_out_channels": (16,),
+        "num_attention_heads": (2,),
+        "down_num_layers_per_block": (1,),
+        "up_num_layers_per_block": (1,),
+        "down_blocks_repeat_mappers": (1,),
+        "up_blocks_repeat_mappers": (1,),
+        "kernel_size": 3,
+        "switch_level": (False,),
+        "clip_text_pooled_in_channels": 32,
+    }
+    text = functools.partial(clip_text, tf.CLIPTextModelWithProjection)
+    words, order = tokenizer(), df.DDPMWuerstchenScheduler()
+    pipe = df.StableCascadeCombinedPipeline(
+        tokenizer=words,
+        text_encoder=text(),
+        decoder=StableCascadeUNet(
+            in_channels=4,
+            out_channels=4,
+            patch_size=1,
+            block_types_per_layer=(("SDCascadeResBlock", "SDCascadeTimestepBlock", "SDCascadeAttnBlock"),),
+            **shared,
+        ),
+        scheduler=order,
+        vqgan=PaellaVQModel(bottleneck_blocks=1, num_vq_embeddings=2),
+        prior_prior=StableCascadeUNet(
+            clip_text_in_channels=32,
+            clip_image_in_channels=32,
+            in_channels=16,
+            out_channels=16,
+            patch_size=1,
+            block_types_per_layer=(("SDCascadeResBlock", "SDCascadeTimestepBlock", "SDCascadeAttnBlock"),),
+            **shared,
+        ),
+        prior_text_encoder=text(),
+        prior_tokenizer=words,
+        prior_scheduler=order,
+    )
+    return pipe, {
+        **CALL,
+        "num_inference_steps": 2,
+        "prior_num_inference_steps": 2,
+        "height": 128,
+        "width": 128,
+    }
+
+
+@pipeline
+def z_image():
+    text = tf.Qwen3Model(tf.Qwen3Config(**TEXT, **KV, head_dim=8))
+    pipe = df.ZImagePipeline(
+        scheduler=df.FlowMatchEulerDiscreteScheduler(),
+        vae=vae(latent_channels=4, use_quant_conv=False, use_post_quant_conv=False, shift_factor=0.1),
+        text_encoder=text,
+        tokenizer=tokenizer(64),
+        transformer=df.ZImageTransformer2DModel(
+            in_channels=4,
+            dim=32,
+            n_layers=1,
+            n_refiner_layers=1,
+            n_heads=2,
+            n_kv_heads=2,
+            cap_feat_dim=32,
+            axes_dims=[8, 4, 4],
+            axes_lens=[256, 32, 32],
+        ),
+    )
+    return pipe, {**CALL, "height": 32, "width": 32, "max_sequence_length": 16, "num_inference_steps": 2}
+
+
+@pipeline
+def cogview4():
+    text = tf.GlmModel(tf.GlmConfig(**TEXT, num_key_value_heads=2, head_dim=8, max_position_embeddings=64))
+    pipe = df.CogView4Pipeline(
+        tokenizer=tokenizer(16),
+        text_encoder=text,
+        vae=vae(),
+        transformer=df.CogView4Transformer2DModel(
+            patch_size=2,
+            in_channels=4,
+            out_channels=4,
+            num_layers=1,
+            attention_head_dim=4,
+            num_attention_heads=4,
+            text_embed_dim=32,
+            time_embed_dim=8,
+            condition_dim=4,
+        ),
+        scheduler=df.FlowMatchEulerDiscreteScheduler(),
+    )
+    return pipe, {**CALL, "height": 16, "width": 16, "max_sequence_length": 16, "num_inference_steps": 2}
+
+
+@pipeline
+def deepfloyd_if():
+    parts = {
+        "tokenizer": tokenizer(77),
+        "text_encoder": t5(),
+        "unet": df.UNet2DConditionModel(
+            sample_size=16,
+            layers_per_block=1,
+            block_out_channels=(32, 64),
+            in_channels=3,
+            out_channels=6,
+            down_block_types=("ResnetDownsampleBlock2D", "SimpleCrossAttnDownBlock2D"),
+            mid_block_type="UNetMidBlock2DSimpleCrossAttn",
+            up_block_types=("SimpleCrossAttnUpBlock2D", "ResnetUpsampleBlock2D"),
+            cross_attention_dim=32,
+            encoder_hid_dim=32,
+            attention_head_dim=8,
+            addition_embed_type="text",
+            addition_embed_type_num_heads=2,
+            cross_attention_norm="group_norm",
+            resnet_time_scale_shift="scale_shift",
+            act_fn="gelu",
+        ),
+        "scheduler": df.DDPMScheduler(variance_type="learned_range"),
+        "safety_checker": None,
+        "feature_extractor": None,
+        "watermarker": None,
+    }
+    return df.IFPipeline(**parts, requires_safety_checker=False), {
+        **CALL,
+        "num_inference_steps": 2,
+        "height": 16,
+        "width": 16,
+    }
+
+
+@pipeline
+def modular_sdxl():
+    from diffusers.modular_pipelines import StableDiffusionXLAutoBlocks
+
+    parts = sdxl_parts()
+    parts.pop("add_watermarker")
+    pipe = StableDiffusionXLAutoBlocks().init_pipeline()
+    pipe.update_components(**parts)
+    return pipe, {**CALL, "height": 16, "width": 16, "output": "images"}
 
 
 # -- language, vision and other models -------------------------------------------------------------------------

@@ -9,7 +9,7 @@ class Boundary:
     """One crossing of data into and out of a module or a hidden step.
 
     name      as in the pipeline: "unet", "scheduler.step", "encode_prompt", "unet.down_blocks.0"
-    kind      pipeline, module, scheduler, tokenizer, processor, method, move, cache, function, inferred
+    kind      pipeline, module, scheduler, tokenizer, processor, block, method, move, cache, function, inferred
     step      1-based step of the loop, or None outside it
     inputs    Fields: argument name -> described value (TensorSpec, CacheSpec, numbers, strings, ...), before the call
     outputs   the described result; `.shape`, `.dtype`, `.device` work directly when it holds one tensor

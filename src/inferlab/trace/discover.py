@@ -105,6 +105,11 @@ def is_scheduler(value) -> bool:
     return hasattr(value, "set_timesteps") and hasattr(value, "step") and not isinstance(value, Module)
 
 
+def is_block(value) -> bool:
+    """Whether an object is a step of a modular pipeline: called with its state, and may hold further steps."""
+    return hasattr(value, "sub_blocks") and is_worker(value)
+
+
 def parts(pipe) -> dict:
     """name -> object for everything that a pipeline holds and that can be recorded, modules first.
 
@@ -129,9 +134,10 @@ def parts(pipe) -> dict:
             for key, part in value.items():
                 offer(f"{name}[{key}]", part)
         else:
-            offer(name, value)
-            for key, part in getattr(value, "sub_blocks", {}).items() if is_worker(value) else ():
-                _blocks(f"{key}", part, offer)
+            if is_block(value):
+                _blocks(name.lstrip("_"), value, offer)
+            else:
+                offer(name, value)
     return dict(sorted(found.items(), key=lambda item: not isinstance(item[1], Module)))
 
 
@@ -257,4 +263,6 @@ def is_compiled(module: Module) -> bool:
 
 def never_called(module: Module) -> bool:
     """Containers that have no forward of their own."""
-    return isinstance(module, (ModuleList, ModuleDict)) and not isinstance(module, Sequential)
+    return type(module) is Module or (
+        isinstance(module, (ModuleList, ModuleDict)) and not isinstance(module, Sequential)
+    )

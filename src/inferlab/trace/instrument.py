@@ -219,6 +219,10 @@ class Instrument:
                 continue
             full = name if method == "__call__" else f"{name}.{method}"
             rule = {"scheduler": 0, "tokenizer": RESULT}.get(kind, DATA)
+            if kind == "block":
+                rule = 0
+                if method != "__call__":
+                    continue
             if self.depth != "all" or kind != "scheduler":
                 rule |= OUTSIDE
             point = StatefulPoint(
@@ -441,9 +445,11 @@ def matches(name: str, pattern) -> bool:
 
 
 def worker_kind(part) -> str:
-    """What a worker is, by what it can do: scheduler, tokenizer, or processor for anything else."""
+    """What a worker is, by what it can do: scheduler, block, tokenizer, or processor for anything else."""
     if discover.is_scheduler(part):
         return "scheduler"
+    if discover.is_block(part):
+        return "block"
     if hasattr(part, "convert_tokens_to_ids"):
         return "tokenizer"
     return "processor"

@@ -106,7 +106,8 @@ class Patch:
     def _install_module(self):
         """`__call__` of a module class: `Module.__call__` is looked up at each call, as torch.fx replaces it too."""
         entries, adopt, is_compiling = self.entries, self.adopt, torch.compiler.is_compiling
-        own = None if self.holder.__call__ is Module.__call__ else self.holder.__call__
+        inherits = self.holder is not Module and self.holder.__call__ is Module.__call__
+        own = None if inherits else self.holder.__call__
 
         @functools.wraps(own or Module.__call__)
         def traced(self, *args, **kwargs):

@@ -86,6 +86,8 @@ def _dataclass(value, level):
     if level > MAX_NESTING:
         return (OPAQUE, type(value).__name__)
     names = [f.name for f in dataclasses.fields(value)]
+    if not names:
+        return _object(value, level)
     values = [getattr(value, n, None) for n in names]
     kept = [(n, v) for n, v in zip(names, values) if v is not None]
     return (
@@ -118,6 +120,18 @@ def _module(value, _level):
 
 def _opaque(value, _level):
     return (OPAQUE, type(value).__name__)
+
+
+def _object(value, level):
+    """An object of no known kind: its attributes that carry data, if any (a pipeline's state, say)."""
+    held = getattr(value, "__dict__", None)
+    if not held or level > 2 or len(held) > 2 * MAX_ITEMS or any(isinstance(v, torch.nn.Module) for v in held.values()):
+        return (OPAQUE, type(value).__name__)
+    keys = [(name, key_of(part, level + 1)) for name, part in held.items() if type(name) is str]
+    kept = [(name, key) for name, key in keys if has_data(key)]
+    if not kept:
+        return (OPAQUE, type(value).__name__)
+    return (RECORD, type(value).__name__, tuple([n for n, _ in kept]), tuple([k for _, k in kept]))
 
 
 def _callable(value, _level):
@@ -203,7 +217,7 @@ def _choose(value):
         return _array  # numpy, jax
     if callable(value) and not isinstance(value, type) and hasattr(value, "__qualname__"):
         return _callable
-    return _opaque
+    return _opaque if isinstance(value, type) else _object
 
 
 _BY_TYPE: dict = {

@@ -182,11 +182,14 @@ def infer_guidance(boundaries: list, make) -> list:
         result.append(boundary)
         if boundary.step is None:
             continue
-        if boundary.kind == "module" and boundary.name == boundary.base:
+        if boundary.kind == "module" and boundary.name == boundary.base or boundary.kind == "processor":
             by_step.setdefault((boundary.thread, boundary.step), []).append(boundary)
         elif boundary.kind == "scheduler" and method_of(boundary).startswith("step"):
             key = (boundary.thread, boundary.step)
             modules = [m for m in by_step.get(key, ()) if m.end_ns <= boundary.start_ns]
+            if modules and modules[-1].kind == "processor":
+                continue  # a guider did it, and is a boundary of its own
+            modules = [m for m in modules if m.kind == "module"]
             inferred = _guidance(modules, boundary, make)
             if inferred is not None:
                 result.insert(len(result) - 1, inferred)
