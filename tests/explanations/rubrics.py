@@ -102,7 +102,8 @@ def _vae(facts: dict) -> Rubric:
         slots={
             "state": Slot(
                 award=["decoder decodes/makes/splits latents", "tiling splits/decodes latents", "* splits latents + * decodes latents",
-                       "latents go/pass/enter decoder", "* feed/pass/push latents"],
+                       "latents go/pass/enter decoder", "* feed/pass/push latents",
+                       "decoder obtains latents"],
                 deny={
                     "* moves weights": "Slicing and tiling move nothing: they cut the latents.",
                     "* splits weights": "The weights are not cut; the latents are.",
@@ -113,7 +114,7 @@ def _vae(facts: dict) -> Rubric:
                 topic=["latents"],
             ),
             "axis": Slot(
-                amounts=Amounts(shapes=["slice"], counts={"tile": "tiles", "batch": [1, 2], "image": [1, 2], "latents": [1, 2], "channels": [3, 4],
+                amounts=Amounts(shapes=["slice"], counts={"tile": ["tiles", "decoder_calls", 1], "batch": [1, 2], "image": [1, 2], "latents": [1, 2], "channels": [3, 4],
                                                           "tiling": ["decoder_calls", 1]}, key=["tile", "batch", "image", "latents"]),
                 topic=["batch", "spatial", "tile", "latents", "image"],
                 deny={"* splits channels": "The channels stay together.", "* splits weights": "The weights are not cut."},
@@ -155,9 +156,9 @@ def _kv(facts: dict) -> Rubric:
         },
         slots={
             "state": Slot(
-                award=["cache grows/keeps/changes", "* keeps/grows kv", "kv grows/keeps", "* add/append/keep/store kv", "* grows cache", "cache keeps/contain kv"],
+                award=["cache grows/changes", "* keeps/grows kv", "kv grows/keeps", "* add/append/keep/store kv", "* grows cache", "cache keeps/contain kv"],
                 deny={
-                    "cache keeps logits": "The cache holds keys and values, not words or logits.",
+                    "* keeps logits": "The cache holds keys and values, not words or logits.",
                     "* keeps/changes weights": "The weights do not change while generating.",
                     "weights grows/changes": "The weights do not change while generating.",
                     "* recomputes kv": "The keys and values of earlier tokens are kept, not computed again.",

@@ -128,6 +128,10 @@ _LINK = frozenset(listed("is are was were be not isn't aren't never of = : equal
                   "dimension dim number becomes become goes grew grows go went ran runs ends end reaches reached reach up until -> \u2192 ( ) as by value about over"))
 
 
+_BINDS = frozenset(listed("is are was were be not isn't aren't of = : equals has have my from becomes goes grew grows go went ran runs ends end reaches reached reach "
+                          "length size count number -> \u2192 ( stays stay remains remain axis dimension dim until up value"))
+
+
 def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | None:
     """The term that a number counts: right behind it (`4 channels`, `20 denoising steps`) or before it (`batch of 2`)."""
     after = [m for m in mentions if m.at > i]
@@ -138,6 +142,8 @@ def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | N
     if tokens[i].word in ("one", "single", "two") and not (tokens[i - 1].word in ("is", "=", ":", "of", "to", "are")):
         return None
     inner = {k for m in mentions for k in range(m.at, m.end)}
+    if before and not any(t.word in _BINDS or (t.kind == "word" and t.word.startswith("grow")) for t in tokens[before[-1].end:i]) and i > before[-1].end:
+        return None
     if before and before[-1].term in counts and i - before[-1].end <= 6 and all(
             t.word in _LINK or t.kind == "amount" or t.word == "and" or k in inner for k, t in enumerate(tokens[before[-1].end:i], before[-1].end)):
         if after and after[0].at == i + 1:

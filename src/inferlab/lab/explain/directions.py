@@ -78,6 +78,7 @@ _CUES = Table({
     **{k: ("good", v) for k, v in lex.BETTER.items()},
     **{k: ("same", v) for k, v in lex.SAME.items()},
     **{k: ("carry", v) for k, v in lex.CARRIERS.items()},
+    **{k: ("again", v) for k, v in lex.AGAIN.items()},
 })
 _HEDGES = Table(lex.HEDGES)
 _TRANSITIVE = frozenset(("fre", "cut", "sav", "trim", "avoid", "skip", "remov", "eliminat", "minimis", "minimiz", "limit", "cap", "spar", "add", "gain", "reliev"))
@@ -95,6 +96,8 @@ def negators(tokens: tuple[Token, ...]) -> list[int]:
     for i, t in enumerate(tokens):
         if t.word in lex.NEGATORS or (t.word.endswith("n't") and t.kind == "word"):
             after = tokens[i + 1].word if i + 1 < len(tokens) else ""
+            if t.word == "without" and not any(w.word.endswith("ing") for w in tokens[i + 1:i + 3]):
+                continue
             if not (t.word == "not" and after in ("only", "just", "surprisingly", "merely")) and not (t.word == "no" and after in (
                     "wonder", "matter", "doubt")):
                 out.append(i)
@@ -148,9 +151,20 @@ def effects(sentence: Sentence, table: Table = _QUANTITY) -> list[Effect]:
         out += _bind(tokens, cue, cues, quantities)
     out += _so_does(tokens, out, quantities)
     hedges = [n for n in range(len(tokens)) if _HEDGES.match(tokens, n)]
-    out = [replace(e, negated=negated(tokens, e.at, marks), hedged=bool(hedges),
+    out += [Effect("compute", -1 if negated(tokens, c[0], marks) or _prevented(tokens, c[0]) else 1, c[1] - 1, c[1]) for c in cues if c[2] == "again"]
+    again = {c[1] - 1 for c in cues if c[2] == "again"}
+    out = [replace(e, negated=e.at not in again and negated(tokens, e.at, marks), hedged=bool(hedges),
                    words=" ".join(t.word for t in tokens[e.at:e.end])) for e in out]
     return sorted(set(out), key=lambda e: (e.at, e.end, e.quantity, e.sign))
+
+
+_PREVENT = frozenset(("avoid", "prevent", "sav", "spar", "skip", "without", "instead", "eliminat", "unnecessary"))
+
+
+def _prevented(tokens: tuple[Token, ...], at: int) -> bool:
+    """`avoids recomputing`, `instead of recomputing`, `no need to recompute`: what does not happen."""
+    near = [t.stem for t in tokens[max(0, at - 4):at]]
+    return bool(set(near) & _PREVENT) or bool({"less", "fewer", "no"} & {t.word for t in tokens[max(0, at - 2):at]}) or ("no" in near and "need" in near) or ("rather" in near and "than" in near)
 
 
 def _so_does(tokens: tuple[Token, ...], found: list[Effect], quantities: list) -> list[Effect]:
@@ -183,6 +197,8 @@ def _weak_spend(tokens: tuple[Token, ...], cues: list) -> list:
 
 def _bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -> list[Effect]:
     at, end, kind, value = cue
+    if kind == "again":
+        return []
     if kind == "carry":
         if value[0] == "compute" and tokens[end:end + 1] and tokens[end].word in ("in", "on"):
             named = _ahead(tokens, end + 1, cues, quantities, 3)
@@ -203,11 +219,16 @@ def _bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -
         if back and (passive or tokens[end:end + 1] and tokens[end].word in ("from", "to", "by", "with", "linearly", "as")):
             target = back
     else:
-        target = ahead or (back if kind in ("lose", "win") and tokens[at].kind == "word" else None)
+        passive = at and tokens[at - 1].word in ("is", "are", "was", "were", "be", "been")
+        if passive and back and any(c[2] in ("mod", "good") and c[0] < back[0] and back[0] - c[1] <= 2 for c in cues):
+            return []
+        target = (back if passive else None) or ahead or (back if kind in ("lose", "win") and tokens[at].kind == "word" else None)
     if target and target[2] == "lever" and kind in ("lose", "win", "good"):
         target = None
     if not target and kind == "mod" and tokens[at].stem in ("longer", "shorter", "short", "long"):
         near = {t.stem for t in tokens[max(0, at - 4):end + 5]}
+        if tokens[end:end + 1] and tokens[end].stem in ("decod", "run", "generation", "inferenc", "pass", "wait", "process", "step", "loop", "computation", "render"):
+            return [Effect("time", value, at, end)]
         if near & {"tak", "run", "wait", "last", "need", "sit", "finish"}:
             return [Effect("time", value, at, end)]
     if not target:

@@ -14,7 +14,7 @@ MAX_FIELD = 1_200
 MAX_WORDS = 110
 MAX_SENTENCES = 6
 ECHO = 0.6
-PROSE = ((6, 0.01, 0.06), (9, 0.02, 0.10), (13, 0.04, 0.15), (10_000, 0.06, 0.25))
+PROSE = ((6, 0.0, 0.06), (9, 0.0, 0.10), (13, 0.02, 0.15), (10_000, 0.05, 0.25))
 """(fewer words than this, deny below this prose score, award only from this one on): short texts tell less."""
 
 _INJECTION = re.compile(
@@ -85,6 +85,12 @@ def strongly_framed(text: str) -> str:
     return strong[0] if strong else " ... ".join(frames) if len(frames) > 1 else ""
 
 
+def doubly_framed(text: str) -> str:
+    """Two frames in one sentence ("it is not true that people think ..."), "" otherwise."""
+    frames = [m.group(0).strip() for m in _FRAME.finditer(text)]
+    return " ... ".join(frames) if len(frames) > 1 else ""
+
+
 def framed(text: str) -> str:
     """The words that put a whole statement at a distance ("it is not true that", "people think"), "" if none."""
     m = _FRAME.search(text)
@@ -107,12 +113,12 @@ def _source(text: str) -> tuple[frozenset, tuple[str, ...]]:
     grams = set()
     for s in sentences(cleaned):
         w = _words(s.text)
-        grams |= {tuple(w[i:i + 4]) for i in range(len(w) - 3)}
+        grams |= {tuple(w[i:i + 5]) for i in range(len(w) - 4)}
     return frozenset(grams), tuple(" ".join(_words(s.text)) for s in sentences(cleaned))
 
 
 def overlap(text: str, source: str) -> tuple[float, str]:
-    """(share of the text's words that stand in a run of four or more of `source`, the longest such run).
+    """(share of the text's words that stand in a run of five or more of `source`, the longest such run).
 
     A sentence that is nearly a sentence of `source` counts whole. Texts under seven words share nothing.
     """
@@ -127,9 +133,9 @@ def overlap(text: str, source: str) -> tuple[float, str]:
         if len(w) < 7:
             continue
         mark = [False] * len(w)
-        for i in range(len(w) - 3):
-            if tuple(w[i:i + 4]) in grams:
-                mark[i:i + 4] = [True] * 4
+        for i in range(len(w) - 4):
+            if tuple(w[i:i + 5]) in grams:
+                mark[i:i + 5] = [True] * 5
         joined = " ".join(w)
         if max((fuzz.ratio(joined, line, score_cutoff=86) for line in lines), default=0) >= 86:
             mark = [True] * len(w)
@@ -197,8 +203,9 @@ def prose_of(parts: list[Sentence]) -> float:
     return prose_score([s.tokens for s in parts])
 
 
-def check(raw: str, cleaned: str, parts: list[Sentence], source: str) -> Gate:
-    """Run the gates on one field. `source` is the question and the lab's text."""
+def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: bool = True) -> Gate:
+    """Run the gates on one field. `source` is the question and the lab's text; `ordered` says that what earns the slot
+    depends on the order of words already, so that the prose gate need not be as strict."""
     told = instruction(cleaned)
     if told:
         return Gate("deny", "This talks to the grader instead of explaining.", (told,))
@@ -217,10 +224,13 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str) -> Gate:
     if len(raw) > MAX_FIELD or words > MAX_WORDS or len(parts) > MAX_SENTENCES:
         return Gate("review", f"This is longer than the one or two sentences asked for ({words} words); a person will read it.")
     if words < 3:
-        return Gate("deny", "This is too short to be an explanation.", (cleaned.strip(),))
+        numbers = any(t.kind == "amount" for s in parts for t in s.tokens)
+        return Gate("review" if numbers else "deny", "This is too short to be an explanation.", (cleaned.strip(),))
     if listing(parts):
         return Gate("deny", "This is a list of words, not a sentence.", (cleaned.strip()[:80],))
     score = prose_of(parts)
+    if not ordered:
+        score *= 0.6 if words >= 6 else 1.0
     low, enough = next((low, enough) for size, low, enough in PROSE if words < size)
     if score < low:
         return Gate("deny", "This does not read as sentences.", (f"prose score {score:.2f}",))

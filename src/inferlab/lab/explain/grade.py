@@ -62,7 +62,7 @@ def grade_slot(text: str, slot: Slot, rubric: Rubric, facts: Mapping[str, object
     parts = sentences(cleaned)
     words = vocabulary(rubric)
     mended = [words.mend(s) for s in parts[:gates.MAX_SENTENCES + 4]]
-    gate = gates.check(raw, cleaned, mended + parts[gates.MAX_SENTENCES + 4:], rubric.source)
+    gate = gates.check(raw, cleaned, mended + parts[gates.MAX_SENTENCES + 4:], rubric.source, ordered=bool(slot.award))
     if gate.verdict == "deny":
         return deny(gate.reason, gate.evidence)
     outcome = _content(mended, slot, rubric, facts, words)
@@ -97,7 +97,9 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
         return doubtful[0]
     evidence = tuple(e for r in results for e in r.evidence)
     frame = next((f for f in (gates.strongly_framed(s.text) for s in parts) if f), "")
-    if frame and not refuted:
+    double = next((f for f in (gates.doubly_framed(s.text) for s in parts) if f), "")
+    if double or (frame and not refuted):
+        frame = double or frame
         return review("This says of something that it is not so, and it is not clear of what; a person will read it.", (frame,))
     return award("This says what your trace shows.", evidence)
 
@@ -119,7 +121,7 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
         if all(any(not (r.negated or r.framed or r.hedged) for r in hit) for hit in hits):
             asserted.append(next(r for r in hits[0] if not (r.negated or r.framed or r.hedged)))
         taken_back += [r for c, hit in zip(wanted, hits, strict=True) for r in hit
-                       if (r.negated != r.framed) and says(c, r, context, lenient=False)]
+                       if (r.negated != r.framed) and r.near and says(c, r, context, lenient=False)]
         hedged += [r for hit in hits for r in hit if r.hedged]
     if taken_back:
         return deny("This denies what your trace shows, or says both.", (taken_back[0].text,))

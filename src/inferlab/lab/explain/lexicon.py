@@ -20,8 +20,8 @@ _QUANTITIES = {
     ("quality", -1): "error, errors, artifact, artifacts, artefact, artefacts, blur, blurriness, blurry, mistake, mistakes, discretisation error, "
                      "discretization error, graininess, residual noise, leftover noise, distortion, distortions, fuzziness, noisy, rough, roughness, "
                      "grainy, noisiness, seam, seams, flaw, flaws, defects",
-    ("compute", +1): "compute, computation, computations, calls, passes, forward passes, forwards, evaluations, flops, flop, work, recompute, "
-                     "recomputation, recomputing, network evaluations, function evaluations, invocations, cost, costs, expense, energy, arithmetic, forward calls",
+    ("compute", +1): "\"compute\", computation, computations, calls, passes, forward passes, forwards, evaluations, flops, flop, \"work\", "
+                     "recomputation, network evaluations, function evaluations, invocations, cost, costs, expense, energy, arithmetic, forward calls",
     ("transfer", +1): "transfer, transfers, traffic, copies, pcie traffic, bandwidth use, data movement",
 }
 
@@ -67,6 +67,10 @@ LOSE = _table({-1: "lose, sacrifice, hurt, degrade, harm, suffer, worsen, deteri
                    "cost is, downside is, penalty is, drawback is, loss of, lost, price in, cost in, giving up, with the cost of, with the price of"})
 WIN = _table({+1: "improve, enhance, help, in exchange for, gain in, in return for, benefit is, benefit, benefits from, profits from, win, buy, upgrade, for the sake of, "
                   "advantage is, gain is, benefit in, improvement in, optimise, optimize, gain, better"})
+AGAIN = _table({0: "recompute, recalculate, redo, reprocess, compute again, computed again, calculate again, calculated again, process again, processed again, "
+                   "processed twice, computed twice, compute twice, compute it again, compute them again, calculate it again, calculate them again, "
+                   "calculate old keys again, compute old keys again, start over, do it again, do them again, recomputed from scratch"})
+"""Work that is done a second time: `compute` up, or down where it does not happen."""
 SAME = _table({0: "unchanged, the same, constant, unaffected, identical, fixed, stay the same, stays the same, same"})
 
 NEGATORS = frozenset(listed("""not no never neither nor cannot without don't doesn't didn't isn't aren't wasn't weren't won't can't couldn't

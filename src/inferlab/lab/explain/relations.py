@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass
 
 from . import lexicon as lex
-from .directions import Table, negated, negators
+from .directions import Table, _prevented, negated, negators
 from .gates import framed
 from .lexicon_verbs import PARTICIPLES, VERB_INDEX
 from .listed import listed
@@ -46,6 +46,7 @@ class Relation:
     text: str
     bad_objects: frozenset[str] = frozenset()
     close: bool = True
+    near: bool = True
 
 
 def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str]) -> list[Relation]:
@@ -73,15 +74,18 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
                                     frame_from <= tokens[at].start - tokens[0].start < frame_to, True, at, sentence.text))
         if not agents and not objects:
             continue
-        no = (negated(tokens, at, marks) or _denied_object(tokens, end, mentions)) != _prevented(tokens, at)
+        no = (negated(tokens, at, marks) or _denied_object(tokens, end, mentions)) != (_prevented(tokens, at) and (tokens[at].word.endswith("ing") or tokens[at - 1].word == "to"))
         if "grows" in classes:
             stop = next((v[0] for v in verbs[n + 1:] if "is" not in v[2]), len(tokens))
             along, away = _along(tokens, [m for m in mentions if m.at < stop], end)
             objects, bad = objects | along, bad | away
+        head = max((m.end for m in mentions if m.end <= at and m.term in agents), default=at)
+        near = not any(t.word in (",", ";", "but", "while", "whereas") for t in tokens[head:at])
         close = any(0 <= m.at - end <= 5 for m in mentions) or not objects
         out.append(Relation(agents, classes, objects, tokens[at].word, no, hedged,
-                            frame_from <= tokens[at].start - tokens[0].start < frame_to, sure, at, sentence.text, bad, close))
+                            frame_from <= tokens[at].start - tokens[0].start < frame_to, sure, at, sentence.text, bad, close, near))
     out += _arrows(sentence, mentions, hedged)
+    out += _from_to(sentence, mentions, hedged, frame_from, frame_to, marks)
     out += _nominal(sentence, mentions, hedged, frame_from, frame_to, marks)
     return out
 
@@ -323,20 +327,6 @@ def _denied_object(tokens, end, mentions) -> bool:
     return not any(t.word in ("but", "only") for t in tokens[end:end + 12])
 
 
-_PREVENT = frozenset(("avoid", "prevent", "sav", "spar", "skip", "without", "instead", "eliminat", "than", "unnecessary", "need"))
-
-
-def _prevented(tokens, at) -> bool:
-    """`avoids recomputing`, `instead of recomputing`, `no need to recompute`: what does not happen."""
-    near = [t.stem for t in tokens[max(0, at - 4):at]]
-    if "need" in near and "no" not in near:
-        near.remove("need")
-    if "than" in near and "rather" not in near:
-        near.remove("than")
-    ing = tokens[at].word.endswith("ing") or "to" in near[-1:]
-    return ing and bool(set(near) & _PREVENT)
-
-
 def _along(tokens, mentions, end) -> tuple[frozenset[str], frozenset[str]]:
     """What a thing grows along, and what it is said not to grow along."""
     along, away = set(), set()
@@ -363,6 +353,25 @@ def _arrows(sentence: Sentence, mentions: list[Mention], hedged: bool) -> list[R
             if left and right:
                 out.append(Relation(frozenset({left[-1].term}), frozenset({"makes", "changes", "predicts"}), frozenset({right[0].term}), "\u2192",
                                     False, hedged, False, True, i, sentence.text))
+    return out
+
+
+_BETWEEN = frozenset(listed("axis dimension dim length len , : ( does do from goes go is was itself only size at"))
+
+
+def _from_to(sentence, mentions, hedged, frame_from, frame_to, marks) -> list[Relation]:
+    """`sequence axis, 12 to 32`, `seq 12 -> 32`: the term goes from one number to another, so it grows or changes."""
+    tokens, out = sentence.tokens, []
+    for i in range(len(tokens) - 2):
+        a, b = tokens[i].amount, tokens[i + 2].amount
+        if not (a and b and a.kind == b.kind == "count" and tokens[i + 1].word in ("to", "->", "\u2192", "until", "=>")):
+            continue
+        owner = next((m for m in reversed(mentions) if m.end <= i and all(t.word in _BETWEEN for t in tokens[m.end:i])), None)
+        if owner is None or a.value == b.value:
+            continue
+        classes = {"grows", "changes"} if b.value > a.value else {"shrinks", "changes"}
+        out.append(Relation(frozenset({owner.term}), frozenset(classes), frozenset(), f"{tokens[i].word} to {tokens[i + 2].word}",
+                            negated(tokens, i, marks), hedged, frame_from <= tokens[i].start - tokens[0].start < frame_to, True, i, sentence.text))
     return out
 
 

@@ -16,6 +16,9 @@ _SATURATION = Table(lex.SATURATION)
 _OFF = Table(lex.OFF)
 
 
+_GONE = frozenset(("off", "disabl", "drop", "remov", "discard", "delet", "gon", "absent", "miss", "skip", "unused", "switched"))
+
+
 @dataclass
 class Reading:
     """What an answer says about a trend: right, wrong and denied-though-right effects, in words."""
@@ -96,8 +99,11 @@ def _levers(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: V
         for m in mentions:
             before = max(0, m.at - 4)
             off = any(_OFF.match(tokens, n) for n in range(before, m.at) if tokens[n].kind == "word") or any(
-                tokens[n].word in ("off", "disabled") for n in range(m.end, min(len(tokens), m.end + 3)))
+                tokens[n].stem in _GONE for n in range(m.end, min(len(tokens), m.end + 4)))
             out.append((m.at, -1 if off else 1))
+        for n, token in enumerate(tokens):
+            if tokens[n + 1:n + 2] and tokens[n + 1].word in ("it", "this", "that") and (token.stem in _GONE or token.stem in ("disabl", "without", "turning")):
+                out.append((n, -1))
         if not mentions:
             for n, token in enumerate(tokens):
                 if token.word in ("without", "otherwise") or (token.word == "off" and n and tokens[n - 1].word in ("turned", "turning", "switched")):
