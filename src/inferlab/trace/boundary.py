@@ -78,6 +78,13 @@ class Boundary:
         return probe.get("gpu_ms") if probe else None
 
     @property
+    def bound(self) -> str | None:
+        """On a GPU: "device" when the device was still busy with this boundary after the host had gone on, "host" when
+        the device had caught up (it waits for launches); None without CUDA events."""
+        probe = self._extra and self._extra.get("probe")
+        return probe.get("bound") if probe else None
+
+    @property
     def memory(self) -> dict | None:
         probe = self._extra and self._extra.get("probe")
         return probe.get("memory") if probe else None
@@ -141,6 +148,7 @@ class Boundary:
             "bytes_out": self.bytes_out,
             "ms": self.ms,
             "gpu_ms": self.gpu_ms,
+            "bound": self.bound,
             "memory": self.memory,
             "moved": self.moved,
             "changes": list(self.changes),

@@ -1,7 +1,9 @@
 """The device's clock and allocator: pooled CUDA events, resolved at the end, and allocator statistics.
 
-Nothing here waits for the device while the traced code runs. Without CUDA there is no probe at all.
+Nothing here waits for the device while the traced code runs, and nothing starts CUDA where it has not been used.
 """
+
+from time import perf_counter_ns
 
 import torch
 
@@ -13,21 +15,19 @@ def open_probe(recorder, instrument, memory, gpu_time):
     if memory == "tensors":
         from .livebytes import TensorBytesProbe
 
-        inner = _cuda_probe(instrument, False, gpu_time)
-        return TensorBytesProbe(inner)
-    return _cuda_probe(instrument, memory, gpu_time)
+        return TensorBytesProbe(_cuda_probe(recorder, instrument, False, gpu_time))
+    return _cuda_probe(recorder, instrument, memory, gpu_time)
 
 
-def _cuda_probe(instrument, memory, gpu_time):
-    if not (torch.cuda.is_available() and (memory or gpu_time)):
+def _cuda_probe(recorder, instrument, memory, gpu_time):
+    if not (memory or gpu_time) or not torch.cuda.is_available():
         return None
-    index = _device_of(instrument)
-    if index is None:
-        return None
-    return CudaProbe(torch.cuda, index, memory, bool(gpu_time))
+    probe = LazyProbe(torch.cuda, instrument, memory, bool(gpu_time))
+    probe.open()
+    return probe
 
 
-def _device_of(instrument):
+def _device_of(cuda, instrument) -> int:
     """The CUDA device of the first component that is on one, else the current one."""
     for part in instrument.components.values():
         if isinstance(part, torch.nn.Module):
@@ -35,7 +35,32 @@ def _device_of(instrument):
                 if tensor.device.type == "cuda":
                     return tensor.device.index
                 break
-    return torch.cuda.current_device()
+    return cuda.current_device()
+
+
+class LazyProbe:
+    """Waits until something uses CUDA (a model may be moved there inside the block), then reads it."""
+
+    def __init__(self, cuda, instrument, memory, timed: bool):
+        self.cuda, self.instrument, self.memory, self.timed = cuda, instrument, memory, timed
+        self.inner = None
+
+    def open(self) -> None:
+        if self.inner is None and self.cuda.is_initialized():
+            index = _device_of(self.cuda, self.instrument)
+            self.inner = CudaProbe(self.cuda, index, self.memory, self.timed)
+
+    def enter(self):
+        if self.inner is None:
+            self.open()
+        return None if self.inner is None else self.inner.enter()
+
+    def leave(self, mark) -> dict:
+        return self.inner.leave(mark)
+
+    def close(self) -> None:
+        if self.inner is not None:
+            self.inner.close()
 
 
 class CudaProbe:
@@ -45,71 +70,70 @@ class CudaProbe:
     turned into milliseconds when the trace closes (or earlier, for those that have already finished).
     """
 
-    BATCH = 2048  # events in flight before finished ones are turned into numbers
+    BATCH = 2048  # pairs of events in flight before finished ones are turned into numbers
+    LAG_MS = 0.25  # a device that finishes this much after the host went on is what the host waits for, not its feeder
 
     def __init__(self, cuda, index: int, memory, timed: bool):
         self.cuda, self.index, self.memory, self.timed = cuda, index, memory, timed
-        self.pending: list = []  # (start event, end event, result dict)
+        self.pending: list = []  # (start event, end event, host's end in ns, result dict)
         self.peaks: list = []  # with memory="peaks": highest value so far of each open boundary
-        self.origin = None
-        if timed and not self._capturing():
-            self.origin = self._event()
-            self.origin.record(self.cuda.current_stream(index))
+        self.origin, self.origin_ns = None, 0
 
     def _capturing(self) -> bool:
         return self.cuda.is_current_stream_capturing()
 
     def _event(self):
         free = _pool.setdefault(self.index, [])
-        return free.pop() if free else self.cuda.Event(enable_timing=True)
+        event = free.pop() if free else self.cuda.Event(enable_timing=True)
+        event.record(self.cuda.current_stream(self.index))
+        return event
 
     def _read(self) -> tuple:
-        stats = self.cuda.memory_stats_as_nested_dict(self.index)
-        allocated = stats.get("allocated_bytes", {}).get("all", {})
+        """(bytes allocated now, highest since the last reset)."""
+        allocated = (
+            self.cuda.memory_stats_as_nested_dict(self.index).get("allocated_bytes", {}).get("all", {})
+        )
         return allocated.get("current", 0), allocated.get("peak", 0)
 
     def enter(self):
         if self._capturing():
-            return (None, None, None)  # a graph is being captured: no event may be recorded into it
-        held = high = None
+            return None  # a graph is being captured: no event may be recorded into it
+        held = high = start = None
         if self.memory:
             held, high = self._read()
             if self.memory == "peaks":
                 self.peaks = [max(peak, high) for peak in self.peaks]
                 self.cuda.reset_peak_memory_stats(self.index)
                 self.peaks.append(held)
-        start = None
-        if self.timed and self.origin is not None:
+        if self.timed:
+            if self.origin is None:
+                self.origin, self.origin_ns = self._event(), perf_counter_ns()
             start = self._event()
-            start.record(self.cuda.current_stream(self.index))
         return (start, held, high)
 
     def leave(self, mark) -> dict:
         start, held, high = mark
         result: dict = {}
-        if held is None and start is None:
-            return result
         if start is not None and not self._capturing():
-            end = self._event()
-            end.record(self.cuda.current_stream(self.index))
-            self.pending.append((start, end, result))
-            if len(self.pending) > self.BATCH:
+            self.pending.append((start, self._event(), perf_counter_ns(), result))
+            if len(self.pending) >= self.BATCH:
                 self._resolve_finished()
         if held is not None:
-            now, peak = self._read()
-            memory = {"before": held, "after": now, "change": now - held}
-            if self.memory == "peaks":
-                own = max(self.peaks.pop(), peak)
-                self.peaks = [max(outer, own) for outer in self.peaks]
-                self.cuda.reset_peak_memory_stats(self.index)
-                memory["peak"], memory["peak_exact"] = own, True
-            else:
-                # Without a reset, the mark tells this boundary's own peak only if this boundary raised it.
-                raised = peak > high
-                memory["peak"] = peak if raised else max(held, now)
-                memory["peak_exact"] = raised
-            result["memory"] = memory
+            result["memory"] = self._memory(held, high)
         return result
+
+    def _memory(self, held: int, high: int) -> dict:
+        now, peak = self._read()
+        if self.memory == "peaks":
+            own = max(self.peaks.pop(), peak)
+            self.peaks = [max(outer, own) for outer in self.peaks]
+            self.cuda.reset_peak_memory_stats(self.index)
+            exact = True
+        else:
+            # Without a reset, the mark tells this boundary's own peak only if this boundary raised it.
+            exact = peak > high
+            own = peak if exact else max(held, now)
+        return {"before": held, "after": now, "change": now - held, "peak": own, "peak_exact": exact}
 
     def _resolve_finished(self) -> None:
         left = []
@@ -121,19 +145,22 @@ class CudaProbe:
         self.pending = left
 
     def _resolve(self, item) -> None:
-        start, end, result = item
+        start, end, host_end_ns, result = item
         result["gpu_ms"] = start.elapsed_time(end)
         result["gpu_start_ms"] = self.origin.elapsed_time(start)
+        lag = result["gpu_start_ms"] + result["gpu_ms"] - (host_end_ns - self.origin_ns) / 1e6
+        result["lag_ms"] = lag
+        result["bound"] = "device" if lag > self.LAG_MS else "host"
+        result["gpu_origin_ns"] = self.origin_ns
         _pool[self.index] += [start, end]
 
     def close(self) -> None:
         """Waits for the device once and turns all events into numbers."""
-        if self.origin is None:
-            return
         if self.pending:
             self.cuda.synchronize(self.index)
         for item in self.pending:
             self._resolve(item)
         self.pending = []
-        _pool[self.index].append(self.origin)
-        self.origin = None
+        if self.origin is not None:
+            _pool[self.index].append(self.origin)
+            self.origin = None

@@ -38,7 +38,11 @@ def table(trace, lines: list) -> str:
 
 
 def _table(lines: list, gpu: bool, head: bool) -> str:
-    columns = ["step", "boundary", "ms"] + (["gpu ms"] if gpu else []) + ["out", "inputs", "outputs", "notes"]
+    columns = (
+        ["step", "boundary", "ms"]
+        + (["gpu ms", "bound"] if gpu else [])
+        + ["out", "inputs", "outputs", "notes"]
+    )
     right = {"step", "ms", "gpu ms", "out"}
     cells = "".join(f'<th class="il-n">{c}</th>' if c in right else f"<th>{c}</th>" for c in columns)
     thead = f"<thead><tr>{cells}</tr></thead>" if head else ""
@@ -53,7 +57,9 @@ def _row(line, gpu: bool) -> str:
     name = escape(line.name) + (f" ×{line.count}" if line.count > 1 and boundary is not None else "")
     numbers = f'<td class="il-n">{human_ms(line.ms)}</td>'
     if gpu:
-        numbers += f'<td class="il-n">{human_ms(line.gpu_ms)}</td>'
+        numbers += (
+            f'<td class="il-n">{human_ms(line.gpu_ms)}</td><td>{(boundary and boundary.bound) or ""}</td>'
+        )
     numbers += f'<td class="il-n">{human_bytes(line.bytes_out)}</td>'
     start = f'<tr><td class="il-n">{escape(line.step)}</td>'
     if boundary is None or line.folded:

@@ -41,9 +41,11 @@ def timeline(trace) -> dict:
                     "ph": "X",
                     "pid": _DEVICE,
                     "tid": 1,
-                    "ts": max(0.0, probe["gpu_start_ms"] * 1e3),
+                    "ts": max(
+                        0.0, probe["gpu_start_ms"] * 1e3 + (probe["gpu_origin_ns"] - trace.started) / 1e3
+                    ),
                     "dur": (probe["gpu_ms"] or 0.0) * 1e3,
-                    "args": {"step": boundary.step},
+                    "args": {"step": boundary.step, "bound": probe.get("bound")},
                 }
             )
         if boundary.memory:

@@ -125,7 +125,12 @@ def _opaque(value, _level):
 def _object(value, level):
     """An object of no known kind: its attributes that carry data, if any (a pipeline's state, say)."""
     held = getattr(value, "__dict__", None)
-    if not held or level > 2 or len(held) > 2 * MAX_ITEMS or any(isinstance(v, torch.nn.Module) for v in held.values()):
+    if (
+        not held
+        or level > 2
+        or len(held) > 2 * MAX_ITEMS
+        or any(isinstance(v, torch.nn.Module) for v in held.values())
+    ):
         return (OPAQUE, type(value).__name__)
     keys = [(name, key_of(part, level + 1)) for name, part in held.items() if type(name) is str]
     kept = [(name, key) for name, key in keys if has_data(key)]

@@ -170,15 +170,17 @@ def text_table(trace, lines: list, width: int | None = None) -> str:
     gpu = any(line.gpu_ms is not None for line in lines)
     name_width = min(max([len(_label(line)) for line in lines] + [8]), max(24, width // 3))
     step_width = max([len(line.step) for line in lines] + [4])
-    fixed = step_width + name_width + 9 + (9 if gpu else 0) + 11 + 3
+    fixed = step_width + name_width + 9 + (16 if gpu else 0) + 11 + 3
     data_width = max(24, width - fixed)
     head = f"{'step':>{step_width}} {'boundary':<{name_width}} {'ms':>8} "
-    head += f"{'gpu ms':>8} " if gpu else ""
+    head += f"{'gpu ms':>8} {'bound':<6} " if gpu else ""
     head += f"{'out':>10} {'inputs → outputs':<{data_width}}"
     out = [_heading(trace), head.rstrip(), "─" * min(width, len(head))]
     for line in lines:
         row = f"{line.step:>{step_width}} {_clip(_label(line), name_width):<{name_width}} {human_ms(line.ms):>8} "
-        row += f"{human_ms(line.gpu_ms):>8} " if gpu else ""
+        row += (
+            f"{human_ms(line.gpu_ms):>8} {(line.boundary and line.boundary.bound) or '':<6} " if gpu else ""
+        )
         row += f"{human_bytes(line.bytes_out):>10} "
         boundary = line.boundary
         if boundary is None:
