@@ -7,11 +7,12 @@ Linux only. Python 3.11 has no `os.unshare`, hence ctypes.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
 import signal
-import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -131,8 +132,22 @@ def _descends(pid: int, root: int, parents: dict[int, int]) -> bool:
     return pid == root
 
 
-def descendants(root: int) -> list[int]:
-    """Process ids below `root`, deepest knowledge of /proc at this moment."""
+def end_descendants() -> None:
+    """Without the sandbox: kill what this process's children left behind, again until nothing is left."""
+    for _ in range(100):
+        left = _descendants(os.getpid())
+        if not left:
+            return
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.02)
+
+
+def _descendants(root: int) -> list[int]:
     parents = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -148,9 +163,8 @@ def become_subreaper() -> None:
     _call("prctl", 36, 1, 0, 0, 0)
 
 
-def confine_without_sandbox(limits: Limits) -> None:
+def confine_without_sandbox(limits: Limits, folder: str) -> None:
     """What is left of `confine` where there are no namespaces: a fresh folder and the kernel's limits."""
-    folder = tempfile.mkdtemp(prefix="inferlab-unprotected-")
     os.environ["HOME"] = folder
     os.chdir(folder)
     limit_resources(replace(limits, processes=resource.getrlimit(resource.RLIMIT_NPROC)[0]))

@@ -81,20 +81,27 @@ def grade(job: dict[str, Any], kernel: RemoteKernel) -> dict[str, Any]:
     """Run one submission in the order of its notebook.
 
     `job` is made by `plan.make_job`; the result holds, all plain JSON: `cells` (index -> outputs of the learner's code
-    cell), `checks` (grade_id -> what `run_test` returned), `died` (why the kernel ended early, or ""), `seconds`.
+    cell), `checks` (grade_id -> what `run_test` returned), `died` (why the kernel ended early, or ""), `seconds` (all of it)
+    and of these `ready_seconds` (until the kernel was there), `learner_seconds` and `test_seconds`.
     """
     limits, began = Limits(**job["limits"]), time.monotonic()
-    result: dict[str, Any] = {"cells": {}, "checks": {}, "died": "", "seconds": 0.0}
+    result: dict[str, Any] = {"cells": {}, "checks": {}, "died": "", "seconds": 0.0, "ready_seconds": 0.0,
+                              "learner_seconds": 0.0, "test_seconds": 0.0}
     references.keep_in(Path(job["references"]) if job["references"] else None, job["lab"] + package_fingerprint())
     kernel.started()
     with learner.installed(RemoteProvider(kernel, job)):
+        ready = time.monotonic()
         for cell in job["cells"]:
+            start = time.monotonic()
             if cell["kind"] == "run":
                 result["cells"][str(cell["index"])] = run_cell(kernel, cell)
+                result["learner_seconds"] += time.monotonic() - start
             else:
                 result["checks"][cell["grade_id"]] = run_test(
                     cell["source"], cell["grade_id"], cell["points"], limits.check_seconds)
+                result["test_seconds"] += time.monotonic() - start
     result["died"] = kernel.dead
+    result["ready_seconds"] = ready - began
     result["seconds"] = round(time.monotonic() - began, 3)
     return result
 

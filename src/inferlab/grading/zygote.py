@@ -10,9 +10,11 @@ import json
 import os
 import resource
 import select
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 import traceback
 
@@ -58,11 +60,13 @@ def supervise(channel, status, limits: Limits, slot: int, mode: str, shell, reco
     """Start the kernel in namespaces of its own and watch it; says on `status` how it ended."""
     isolate.die_with_parent()
     os.setsid()
+    home = isolate.HOME
     try:
         if mode == "sandbox":
             isolate.leave_namespaces()
         else:
             isolate.become_subreaper()
+            home = tempfile.mkdtemp(prefix="inferlab-unprotected-")
         gate, opened = socket.socketpair()
         pid = os.fork()
     except OSError as error:
@@ -71,15 +75,15 @@ def supervise(channel, status, limits: Limits, slot: int, mode: str, shell, reco
     if pid == 0:
         status.close()
         gate.close()
-        become_kernel(channel, opened, limits, slot, mode, shell, recorder)
+        become_kernel(channel, opened, limits, slot, home, shell, recorder)
     channel.close()
     opened.close()
     problem = gate.recv(4096).decode()
     status.send(json.dumps({"failed": problem} if problem != "ok" else {"started": True}).encode())
     reason = watch(pid, status, limits)
     if mode != "sandbox":
-        for child in isolate.descendants(os.getpid()):
-            os.kill(child, signal.SIGKILL)
+        isolate.end_descendants()
+        shutil.rmtree(home, ignore_errors=True)
     try:
         status.send(json.dumps({"ended": reason}).encode())
     except OSError:
@@ -116,7 +120,7 @@ def watch(pid: int, status: socket.socket, limits: Limits) -> str:
     return f"it ended itself with code {os.WEXITSTATUS(code)}"
 
 
-def become_kernel(channel, opened, limits: Limits, slot: int, mode: str, shell, recorder) -> None:
+def become_kernel(channel, opened, limits: Limits, slot: int, home: str, shell, recorder) -> None:
     """In the child: give everything up, then serve the channel; never returns."""
     from .kernel import Kernel
 
@@ -124,10 +128,10 @@ def become_kernel(channel, opened, limits: Limits, slot: int, mode: str, shell, 
     try:
         try:
             _only_keep(channel.fileno(), opened.fileno())
-            if mode == "sandbox":
+            if home == isolate.HOME:
                 isolate.confine(limits, slot)
             else:
-                isolate.confine_without_sandbox(limits)
+                isolate.confine_without_sandbox(limits, home)
             opened.send(b"ok")
         except BaseException as error:
             opened.send(f"the sandbox could not be set up: {type(error).__name__}: {error}".encode())
