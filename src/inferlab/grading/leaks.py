@@ -2,6 +2,8 @@
 
 What must not be there comes from the labs' own text: solutions, hidden tests, the messages that name mistakes, rubrics,
 expected explanations, named wrong answers. Text is compared with all white space taken out, so reindenting hides nothing.
+A line or two of code are often an idiom that the handbook or the package says as well, so of code any three lines that
+follow each other count (imports aside), and a whole region however short; of prose (explanations, messages) one sentence.
 """
 
 import ast
@@ -17,9 +19,10 @@ from .build import released_text
 from .course import Course
 from .labtext import expand, read_blocks, read_wrong_answers, wrong_answers_path
 from .lint import checks_of
-from .stubs import HIDDEN, SOLUTION, region_lines
+from .stubs import HIDDEN, SOLUTION, is_explanation, region_lines
 
-WHOLE, LINE, MESSAGE, IN_ITS_CELL = 20, 32, 20, 6
+WHOLE, WINDOW, SENTENCE, IN_ITS_CELL = 20, 50, 20, 6
+LINES, WORDS = 3, 4
 MARKERS = (*SOLUTION, *HIDDEN)
 NEVER = re.compile(r"(^|/)(source|notebooks|submitted|autograded|feedback|collected|roster)/|wrong_answers|gradebook"
                    r"|nbgrader_config|\.db$|(^|/)\.git/")
@@ -56,38 +59,46 @@ def secrets_of(course: Course, lab: str) -> list[Secret]:
     """Everything in a lab's text that its release does not show."""
     path = course.text(lab)
     blocks = read_blocks(path.read_text("utf-8"), path.name)[1]
-    shown: set[str] = set()
+    released = []
     for block in blocks:
         cell = block.cell.copy()
         cell.metadata = expand(block.cell.metadata)
-        shown |= {squeeze(line) for line in released_text(cell).split("\n")}
+        released.append(released_text(cell))
+    shown = squeeze("\n".join(released))
     found = []
     for block in blocks:
         grade_id = expand(block.cell.metadata).get("nbgrader", {}).get("grade_id", "")
+        prose = is_explanation(block.cell.source)
         for markers, what in ((SOLUTION, "the solution"), (HIDDEN, "a hidden test")):
             lines = region_lines(block.cell.source, markers)
-            found += _secrets(lines, f"{what} of {grade_id}", lab, grade_id, shown)
+            found += _secrets(lines, f"{what} of {grade_id}", lab, grade_id, prose)
             if markers is HIDDEN:
                 found += [Secret(squeeze(text), f"a message of {grade_id}'s hidden test", lab)
-                          for text in _strings(lines) if len(squeeze(text)) >= MESSAGE]
+                          for text in _strings(lines) if _is_sentence(text)]
     for answer in read_wrong_answers(wrong_answers_path(path), checks_of(blocks)):
         what = f"the wrong answer '{answer.name}' of {answer.exercise}"
-        found += _secrets(answer.source.split("\n"), what, lab, "", shown)
-    return [secret for secret in found if secret.squeezed not in "\n".join(sorted(shown))]
+        found += _secrets(answer.source.split("\n"), what, lab, "", is_explanation(answer.source))
+    return [secret for secret in found if secret.squeezed not in shown]
 
 
-def _secrets(lines: list[str], what: str, lab: str, cell: str, shown: set[str]) -> list[Secret]:
+def _is_sentence(text: str) -> bool:
+    return len(text.split()) >= WORDS and len(squeeze(text)) >= SENTENCE
+
+
+def _secrets(lines: list[str], what: str, lab: str, cell: str, prose: bool) -> list[Secret]:
+    lines = [line for line in lines if line.strip()]
     whole = squeeze("\n".join(lines))
     found = []
-    if len(whole) >= WHOLE:
+    if len(whole) >= WHOLE and (len(lines) > 1 or prose):
         found.append(Secret(whole, what, lab))
     if cell and len(whole) >= IN_ITS_CELL:
         found.append(Secret(whole, what, lab, cell))
-    for line in lines:
-        squeezed = squeeze(line)
-        if len(squeezed) >= LINE and squeezed not in shown:
-            found.append(Secret(squeezed, f"a line of {what}", lab))
-    return found
+    if prose:
+        texts = [line.partition(":")[2] for line in lines]
+        return found + [Secret(squeeze(text), f"a sentence of {what}", lab) for text in texts if _is_sentence(text)]
+    code = [line for line in lines if not re.match(r"\s*(import|from)\s", line)]
+    windows = [squeeze("\n".join(code[start:start + LINES])) for start in range(len(code) - LINES + 1)]
+    return found + [Secret(text, f"{LINES} lines of {what}", lab) for text in windows if len(text) >= WINDOW]
 
 
 def _strings(lines: list[str]) -> list[str]:
@@ -115,7 +126,7 @@ def find_leaks(tree: Path, course: Course, labs: list[str], allowed: list[str] =
         notebook = _notebook(name, data)
         text = "\n".join(_all_strings(notebook)) if notebook is not None else data.decode("utf-8", "replace")
         squeezed = squeeze(text)
-        hits = dict.fromkeys(secret.what for needle, secret in everywhere.items() if needle in squeezed)
+        hits = dict.fromkeys(f"{secret.what} ('{needle[:50]}')" for needle, secret in everywhere.items() if needle in squeezed)
         leaks += [Leak(name, what) for what in hits]
         if notebook is not None:
             leaks += [Leak(name, what) for what in _in_notebook(notebook, secrets)]
