@@ -142,20 +142,20 @@ from inferlab.trace import trace
 
 with trace(pipe) as run:
     image = pipe(PROMPT, num_inference_steps=STEPS, guidance_scale=GUIDANCE, latents=noise).images[0]
-run
+run.table(level=1)  # `run` alone shows the nested boundaries too
 
 # %% tags=["demo"]
 image
 
 # %% [markdown]
-# Read the table from the top, and stop at three places:
+# Steps that are alike are folded into one line. Read the table from the top, and stop at three places:
 #
 # * the **UNet's line**: the batch of its `sample` is not the number of prompts. Two copies of the latents go in, one beside
 #   the empty text and one beside yours;
 # * the line after it, **`scheduler.step`**: here the batch is back to the number of prompts. Guidance happened in between,
 #   inline, which is why the table marks it as inferred;
-# * the **last lines**: three channels and 128 pixels a side appear only once, after the loop, when the VAE decodes. Nothing
-#   before that line is a picture. The UNet does not output pixels.
+# * the **last lines**: three channels and the picture's full height and width appear only there, after the loop, when the VAE
+#   decodes. Nothing before that line is a picture. The UNet does not output pixels.
 
 # %% [markdown]
 # **Reconcile.** Put your forecast beside the UNet's line. Where they differ, the table is right: find out why before you
@@ -184,7 +184,9 @@ def ask_forecast(*run):
 
 with check.part("one prompt at 128x128 with guidance, as in the traced run", weight=1):
     got = ask_forecast(1, 128, 128, 4.0, 10, (16, 192))
+    ### BEGIN HIDDEN TESTS
     check.mistake("the UNet works on latents: pixels appear only when the VAE decodes", when=got["output"][1:] == (3, 128, 128))
+    ### END HIDDEN TESTS
     check.equal(got, {
         "calls": 10, "sample": (2, 4, 16, 16), "timestep": (), "encoder_hidden_states": (2, 16, 192), "output": (2, 4, 16, 16),
     })
@@ -327,8 +329,10 @@ with check.part("one timestep for the whole batch, as DDIMScheduler.add_noise", 
     t = torch.full((3,), 500)
     got, a = theirs.add_noise(x0, eps, t, abar), abar[500]
     check.tensor(got, shape=(3, 4, 8, 8))
+    ### BEGIN HIDDEN TESTS
     check.mistake("the weights are square roots: only their squares add up to 1", when=close(got, a * x0 + (1 - a) * eps))
     check.mistake("signal and noise have changed places", when=close(got, (1 - a) ** 0.5 * x0 + a**0.5 * eps))
+    ### END HIDDEN TESTS
     check.close(got, library.add_noise(x0, eps, t), tol=1e-5)
 ### BEGIN HIDDEN TESTS
 with check.part("each sample at its own timestep", weight=2):
@@ -399,6 +403,7 @@ e, x = torch.randn(2, 2, 4, 8, 8, generator=torch.Generator().manual_seed(3))
 with check.part("a step in the middle of a run", weight=1):
     want, a, p = library(e, x, 501, clip_sample=False)
     got = theirs.ddim_step(e, x, a, p)
+    ### BEGIN HIDDEN TESTS
     x0 = (x - (1 - a) ** 0.5 * e) / a**0.5
     check.mistake("the weights are square roots of alpha and of 1 - alpha",
                   when=close(got, p * (x - (1 - a) * e) / a + (1 - p) * e))
@@ -406,6 +411,7 @@ with check.part("a step in the middle of a run", weight=1):
                   when=close(got, x0))
     check.mistake("alpha_t and alpha_prev have changed places: this step makes the latents noisier",
                   when=close(got, a**0.5 * (x - (1 - p) ** 0.5 * e) / p**0.5 + (1 - a) ** 0.5 * e))
+    ### END HIDDEN TESTS
     check.close(got, want, tol=1e-5)
 ### BEGIN HIDDEN TESTS
 with check.part("other timesteps, the last one included", weight=2):
@@ -477,7 +483,9 @@ def translated(output, kind):
 
 with check.part("epsilon", weight=1):
     got = translated(eps, "epsilon")
+    ### BEGIN HIDDEN TESTS
     check.mistake("the order is (clean, noise)", when=close(got, (eps, x0), tol=1e-4))
+    ### END HIDDEN TESTS
     check.close(got, (x0, eps), tol=1e-4)
 ### BEGIN HIDDEN TESTS
 with check.part("sample", weight=1):
@@ -925,10 +933,12 @@ with check.part("a step in the middle, as before", weight=1):
     check.close(got, want, tol=1e-5)
 with check.part("the last step of this pipeline's own configuration", weight=1):
     got, want, abar = both(1, 20, one=False)
+    ### BEGIN HIDDEN TESTS
     a, p = abar[1], abar[-49]
     check.mistake("prev is negative, and Python counts a negative index from the end: this is the noisy end of the table",
                   when=close(got, p**0.5 * (x - (1 - a) ** 0.5 * e) / a**0.5 + (1 - p) ** 0.5 * e))
     check.mistake("a skipped step leaves its noise in: the library does update at the last timestep", when=close(got, x))
+    ### END HIDDEN TESTS
     check.close(got, want, tol=1e-5)
 ### BEGIN HIDDEN TESTS
 with check.part("the last step of every configuration", weight=3):

@@ -123,3 +123,16 @@ def test_the_handbook_diagram_is_what_its_code_draws(tmp_path):
     drawn = (tmp_path / "circle.svg").read_text("utf-8")
     committed = (ROOT / "handbook/figures/lab02-circle.svg").read_text("utf-8")
     assert re.findall(r'd="[^"]*"', drawn) == re.findall(r'd="[^"]*"', committed)
+
+
+def test_what_learners_get_names_no_mistake_and_shows_no_rubric(blocks):
+    from inferlab.grading.stubs import clear_code, without_hidden_tests
+
+    for block in blocks:
+        meta = block.cell.metadata
+        if "check" in meta:
+            shown = without_hidden_tests(block.cell.source)
+            assert ".mistake(" not in shown and "Rubric" not in shown and "typed" not in shown, meta["check"]
+            assert "check.part(" in shown and shown.rstrip().endswith("check.score()")
+        elif "exercise" in meta:
+            assert "raise NotImplementedError()" in clear_code(block.cell.source)

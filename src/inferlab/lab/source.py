@@ -169,9 +169,9 @@ def _indent(block: tuple[Line, ...]) -> int:
 # Styles stand on the elements themselves: JupyterLab strips a <style> block from a notebook that it does not trust yet.
 _TABLE = "border-collapse:collapse;width:100%;margin:4px 0 8px"
 _NUMBER = "text-align:right;vertical-align:top;padding:0 8px;border:none;opacity:0.5;width:3em"
-_CODE = "text-align:left;vertical-align:top;padding:0 8px;border:none;width:60%"
+_CODE = "text-align:left;vertical-align:top;padding:0 8px;border:none;width:64%"
 _NOTED = _CODE + ";background:rgba(213,94,0,0.13)"
-_PRE = "margin:0;padding:0;white-space:pre-wrap;font-size:12px;line-height:1.5;background:transparent;color:inherit;border:none"
+_PRE = "margin:0;padding:0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;font-size:11.5px;line-height:1.5;background:transparent;color:inherit;border:none"
 _NOTE = "text-align:left;vertical-align:top;padding:0 4px 4px 10px;border:none;border-left:3px solid #d55e00;line-height:1.4"
 _NO_NOTE = "border:none"
 
