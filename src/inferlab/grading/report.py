@@ -132,7 +132,7 @@ def give_points(course: Course, lab: str, learner: str, check: str, points: floa
 
 
 # -- similar answers ---------------------------------------------------------------------------------------------------
-def similar(course: Course, lab: str, least: float = 0.9, shortest: int = 60) -> list[Pair]:
+def similar(course: Course, lab: str, least: float = 0.9, shortest: int = 40) -> list[Pair]:
     """Pairs of learners whose answers are alike once names, comments and layout are left out: for a person to look at.
 
     Only what a learner wrote beyond the released cell is compared, and only answers of at least `shortest` characters.

@@ -1,0 +1,149 @@
+"""Deadlines, extensions and late days as data; similar answers; a gradebook that a spreadsheet can read."""
+
+from datetime import UTC, datetime, timedelta
+
+import nbformat
+import pytest
+
+from inferlab.grading.build import write_notebook
+from inferlab.grading.course import Course, CourseError, LatePolicy
+from inferlab.grading.demo import solved
+from inferlab.grading.lateness import Extension, allowances, read_extensions, share_lost
+from inferlab.grading.report import Grade, essence, similar, write_csv
+from inferlab.grading.roster import Learner, Roster, RosterError
+
+from .conftest import LAB
+
+DUE = {"lab01": datetime(2027, 1, 10, 12, tzinfo=UTC), "lab02": datetime(2027, 1, 20, 12, tzinfo=UTC)}
+POLICY = LatePolicy(per_day=0.1, at_most=0.5, free_days=0)
+CLASS = Roster.of([Learner("ada", "Ada Lovelace"), Learner("grace", "Grace Hopper", late_days=3)])
+
+
+def one(lab, learner, hours, extensions=None, policy=POLICY):
+    received = {(learner, lab): DUE[lab] + timedelta(hours=hours)}
+    return allowances(DUE, policy, received, extensions or {}, CLASS)[learner, lab]
+
+
+@pytest.mark.parametrize(("hours", "share"), [(-1, 0), (0, 0), (0.01, 0.1), (24, 0.1), (25, 0.2), (1000, 0.5)])
+def test_each_started_day_costs_up_to_the_most(hours, share):
+    assert one("lab01", "ada", hours).share == pytest.approx(share)
+
+
+def test_an_extension_moves_the_deadline_and_never_back():
+    given = {("ada", "lab01"): Extension(days=2)}
+    assert one("lab01", "ada", 47, given).share == 0
+    assert one("lab01", "ada", 49, given).share == pytest.approx(0.1)
+    until = {("ada", "lab01"): Extension(until=datetime(2027, 1, 9, tzinfo=UTC))}
+    assert one("lab01", "ada", 0, until).deadline == DUE["lab01"]
+
+
+def test_free_days_are_used_in_order_of_deadlines_until_they_are_gone():
+    received = {("grace", "lab02"): DUE["lab02"] + timedelta(days=1, hours=3), ("grace", "lab01"): DUE["lab01"] + timedelta(days=2)}
+    found = allowances(DUE, POLICY, received, {}, CLASS)
+    assert (found["grace", "lab01"].free_days, found["grace", "lab01"].share) == (2, 0)
+    assert (found["grace", "lab02"].free_days, found["grace", "lab02"].share) == (1, pytest.approx(0.1))
+    assert allowances(DUE, POLICY, dict(reversed(received.items())), {}, CLASS) == found
+
+
+def test_no_policy_loses_nothing():
+    assert share_lost(LatePolicy(), timedelta(days=9)) == 0
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("nobody,lab01,,2,", "not in the roster"), ("ada,lab09,,2,", "no lab called"), ("ada,lab01,,,", "neither until nor days"),
+    ("ada,lab01,soon,,", "line 2"), ("ada,lab01,,-1,", "-1 days"), ("ada,lab01,,1,\nADA,lab01,,2,", "second extension"),
+])
+def test_an_extension_that_cannot_be_used_names_its_line(tmp_path, line, message):
+    path = tmp_path / "extensions.csv"
+    path.write_text("id,lab,until,days,reason\n" + line + "\n")
+    with pytest.raises(CourseError, match=message):
+        read_extensions(path, CLASS, list(DUE))
+
+
+def test_extensions_by_any_name_with_any_time_zone(tmp_path):
+    path = tmp_path / "extensions.csv"
+    path.write_text("id,lab,until,days,reason\nAda Lovelace,lab01,2027-01-12T12:00:00+01:00,,ill\n")
+    assert read_extensions(path, CLASS, list(DUE)) == {("ada", "lab01"): Extension(datetime(2027, 1, 12, 11, tzinfo=UTC))}
+    assert read_extensions(tmp_path / "none.csv", CLASS, list(DUE)) == {}
+
+
+def test_a_deadline_that_is_no_time_is_said(course):
+    (course.root / "course.toml").write_text('[labs.lab90-fixture]\ndue = "soon"\n')
+    with pytest.raises(CourseError, match="must be a date and time"):
+        Course.open(course.root)
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("name\nAda\n", "no column 'id'"), ("id,name\nada,A\nADA,B\n", "occurs twice"), ("id,name\n../x,A\n", "cannot be an id"),
+    ("id,name\n,A\n", "no id"), ("id,late_days\nada,many\n", "not a number"),
+])
+def test_a_roster_that_cannot_be_used_is_said(tmp_path, text, message):
+    path = tmp_path / "roster.csv"
+    path.write_text(text)
+    with pytest.raises(RosterError, match=message):
+        Roster.load(path)
+
+
+def test_a_roster_from_a_spreadsheet(tmp_path):
+    path = tmp_path / "roster.csv"
+    path.write_bytes("\ufeffID;Name;Aliases\r\n\r\nada;Ada Lovelace;\r\nb2;Lee, Ann;Annie; \r\n".encode())
+    roster = Roster.load(path)
+    assert roster.resolve("lovelace, ada") == "ada"
+    assert roster.resolve("ANNIE") == "b2"
+    same = Roster.of([Learner("a1", "Ann Lee"), Learner("a2", "Ann Lee")])
+    assert same.resolve("Ann Lee") is None
+    assert same.namesakes("ann lee") == ["a1", "a2"]
+
+
+def test_similar_answers_are_found_through_new_names_comments_and_layout(course):
+    answers = {
+        "ada": "def fold(step, items):\n    result = 0\n    for thing in items:\n        result = step(result, thing)\n    return result",
+        "grace": "def fold(step, items):\n    # my own work\n    t = 0\n    for i in items:\n        t = step(t,  i)\n\n    return t",
+        "olga": "def fold(step, items):\n    import functools\n    return functools.reduce(lambda total, one: step(total, one), items, 0)",
+    }
+    for learner, text in answers.items():
+        write_notebook(solved(course, LAB, learner, {"fold": text}), course.submitted(learner, LAB))
+    pairs = [pair for pair in similar(course, LAB) if pair.exercise == "fold"]
+    assert [pair.learners for pair in pairs] == [("ada", "grace")]
+    assert pairs[0].likeness > 0.95
+
+
+def test_the_essence_of_what_is_not_python_is_its_words():
+    assert essence("State: the  TOTAL\n (unclosed") == "state: the total (unclosed"
+
+
+def test_a_name_cannot_run_as_a_formula_in_a_spreadsheet(tmp_path):
+    path = tmp_path / "grades.csv"
+    write_csv([Grade("=cmd()", LAB, 1.0, 0.0, 1.0, 2.0, "", False)], path)
+    assert path.read_bytes().startswith(b"\xef\xbb\xbf")
+    assert "\n'=cmd()," in path.read_text("utf-8-sig")
+
+
+def test_a_demo_folder_is_only_replaced_if_a_demo_made_it(course, tmp_path):
+    from inferlab.grading.demo import demo
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    with pytest.raises(CourseError, match="no demonstration made it"):
+        demo(course, lab=LAB, folder=tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.txt").exists()
+
+
+@pytest.mark.timeout(600)
+def test_the_demonstration(course, tmp_path):
+    """The whole path with a real traced picture, as `make demo` runs it."""
+    import shutil
+
+    from inferlab.grading.demo import demo
+
+    from .conftest import ROOT
+
+    shutil.copy(ROOT / "nbgrader_config.py", course.root)
+    said = []
+    result = demo(course, lab=LAB, folder=tmp_path / "demo", say=said.append)
+    assert result.right, result.text
+    assert {g.learner: g.total for g in result.grades} == {"ada": 10, "grace": 6, "blank": 0}
+    assert (tmp_path / "demo" / "picture.png").stat().st_size > 1000
+    assert "scheduler.step" in result.table
+    assert nbformat.read(tmp_path / "demo" / "release" / LAB / f"{LAB}.ipynb", as_version=4)
+    assert len([text for text in said if "step" in text]) >= 10
