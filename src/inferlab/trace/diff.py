@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from html import escape
 
+from .html import framed
 from .view import ArraySpec, ImageSpec, TensorSpec, leaves, short_dtype
 
 KINDS = ("appeared", "vanished", "calls", "device", "dtype", "shape", "value", "error", "slower")
@@ -62,11 +63,11 @@ class Diff(list):
 
     def _repr_html_(self):
         if not self:
-            return "<div>no differences</div>"
+            return framed("no differences")
         rows = "".join(
             "<tr>"
             + "".join(
-                f"<td style='text-align:left;color:inherit'>{escape(str(cell))}</td>"
+                f"<td>{escape(str(cell))}</td>"
                 for cell in (
                     c.kind,
                     f"{c.name}.{c.where}" if c.where else c.name,
@@ -82,7 +83,7 @@ class Diff(list):
             f"<th style='text-align:left'>{h}</th>"
             for h in ("change", "boundary", "before", "after", "steps")
         )
-        return f"<table style='color:inherit'><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+        return framed(f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>")
 
 
 def _span(steps) -> str:

@@ -27,56 +27,78 @@ _STYLE = """<style>
 
 def table(trace, lines: list) -> str:
     """The whole table as one HTML fragment."""
-    from .table import _heading
+    from .table import _heading, only_device
 
-    gpu = any(line.gpu_ms is not None for line in lines)
     notes = "".join(f'<div class="il-note">note: {escape(note)}</div>' for note in trace.notes)
-    return (
-        f'{_STYLE}<div class="il-trace"><div class="il-head">{escape(_heading(trace))}</div>'
-        f"{_table(lines, gpu, head=True)}{notes}</div>"
+    view = _View(any(line.gpu_ms is not None for line in lines), only_device(trace))
+    return framed(
+        f'<div class="il-head">{escape(_heading(trace))}</div>{view.table(lines, head=True)}{notes}'
     )
 
 
-def _table(lines: list, gpu: bool, head: bool) -> str:
-    columns = (
-        ["step", "boundary", "ms"]
-        + (["gpu ms", "bound"] if gpu else [])
-        + ["out", "inputs", "outputs", "notes"]
-    )
-    right = {"step", "ms", "gpu ms", "out"}
-    cells = "".join(f'<th class="il-n">{c}</th>' if c in right else f"<th>{c}</th>" for c in columns)
-    thead = f"<thead><tr>{cells}</tr></thead>" if head else ""
-    return f"<table>{thead}<tbody>{''.join(_row(line, gpu) for line in lines)}</tbody></table>"
+def framed(inside: str) -> str:
+    """A fragment in the tracer's own type and colors."""
+    return f'{_STYLE}<div class="il-trace">{inside}</div>'
 
 
-def _row(line, gpu: bool) -> str:
-    from .table import human_bytes, human_ms, inputs_text, outputs_text
+class _View:
+    """Rows of the table; `device` is the one that all tensors share, left out of every cell."""
 
-    boundary = line.boundary
-    indent = f'style="padding-left:{line.level * 14}px"'
-    name = escape(line.name) + (f" ×{line.count}" if line.count > 1 and boundary is not None else "")
-    numbers = f'<td class="il-n">{human_ms(line.ms)}</td>'
-    if gpu:
-        numbers += (
-            f'<td class="il-n">{human_ms(line.gpu_ms)}</td><td>{(boundary and boundary.bound) or ""}</td>'
-        )
-    numbers += f'<td class="il-n">{human_bytes(line.bytes_out)}</td>'
-    start = f'<tr><td class="il-n">{escape(line.step)}</td>'
-    if boundary is None or line.folded:
-        label = name if boundary is None else f"{name} <span class='il-k'>{escape(boundary.kind)}</span>"
-        inside = _table(line.folded, gpu, head=False) if line.folded else ""
-        folded = f"<td {indent}><details><summary>{label}</summary>{inside}</details></td>"
+    def __init__(self, gpu: bool, device: str):
+        self.gpu, self.device = gpu, device
+        self.columns = [
+            "step",
+            "boundary",
+            "ms",
+            *(["gpu ms", "bound"] if gpu else []),
+            "out",
+            "inputs",
+            "outputs",
+            "notes",
+        ]
+
+    def table(self, lines: list, head: bool) -> str:
+        right = {"step", "ms", "gpu ms", "out"}
+        cells = "".join(f'<th class="il-n">{c}</th>' if c in right else f"<th>{c}</th>" for c in self.columns)
+        thead = f"<thead><tr>{cells}</tr></thead>" if head else ""
+        return f"<table>{thead}<tbody>{''.join(self.row(line) for line in lines)}</tbody></table>"
+
+    def row(self, line) -> str:
+        boundary = line.boundary
         if boundary is None:
-            return f'{start}{folded}{numbers}<td class="il-d" colspan="3">{escape(line.text)}</td></tr>'
-        start += folded
-    else:
-        style = ' class="il-i"' if boundary.inferred else ""
+            return self.summary(line, escape(line.name), escape(line.text))
+        from .table import human_bytes, human_ms, inputs_text, outputs_text, without_device
+
         kind = "" if boundary.kind == "module" else f' <span class="il-k">{escape(boundary.kind)}</span>'
-        start += f"<td {indent}><span{style}>{name}</span>{kind}</td>"
-    return (
-        f'{start}{numbers}<td class="il-d">{escape(inputs_text(boundary, 300))}</td>'
-        f'<td class="il-d">{escape(outputs_text(boundary, 300))}</td><td class="il-d">{_notes(boundary)}</td></tr>'
-    )
+        count = f" ×{line.count}" if line.count > 1 else ""
+        style = ' class="il-i"' if boundary.inferred else ""
+        gpu = (
+            f'<td class="il-n">{human_ms(line.gpu_ms)}</td><td>{boundary.bound or ""}</td>'
+            if self.gpu
+            else ""
+        )
+        given = without_device(inputs_text(boundary, 300), self.device)
+        made = without_device(outputs_text(boundary, 300), self.device)
+        text = (
+            f'<tr><td class="il-n">{escape(line.step)}</td><td style="padding-left:{line.level * 14}px">'
+            f'<span{style}>{escape(line.name)}{count}</span>{kind}</td><td class="il-n">{human_ms(line.ms)}</td>{gpu}'
+            f'<td class="il-n">{human_bytes(line.bytes_out)}</td><td class="il-d">{escape(given)}</td>'
+            f'<td class="il-d">{escape(made)}</td><td class="il-d">{_notes(boundary)}</td></tr>'
+        )
+        return text + (self.summary(line, f"the other {line.count - 1}", "") if line.folded else "")
+
+    def summary(self, line, label: str, text: str) -> str:
+        """A line that stands for several: opens on a click."""
+        from .table import human_ms
+
+        time = f" · {human_ms(line.ms)} ms together" if line.boundary is None else ""
+        step = escape(line.step) if line.boundary is None else ""
+        detail = f' <span class="il-k">{text}{time}</span>'
+        return (
+            f'<tr><td class="il-n">{step}</td><td colspan="{len(self.columns) - 1}" '
+            f'style="padding-left:{line.level * 14}px"><details><summary>{label}{detail}</summary>'
+            f"{self.table(line.folded or [], head=False)}</details></td></tr>"
+        )
 
 
 def _notes(boundary) -> str:

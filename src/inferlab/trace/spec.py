@@ -107,7 +107,7 @@ def _image(value, _level):
 
 
 def _printed(value, _level):
-    return (OPAQUE, repr(value)[:MAX_TEXT])
+    return (OPAQUE, str(value)[:MAX_TEXT])
 
 
 def _generator(value, _level):
@@ -280,3 +280,13 @@ def has_data(key) -> bool:
     if is_tensor_key(key) or key[0] is ARRAY or key[0] is IMAGE:
         return True
     return any(has_data(part) for part in key if type(part) is tuple)
+
+
+def devices_in(key):
+    """The devices of the tensors inside a key."""
+    if is_tensor_key(key):
+        yield key[2]
+    elif type(key) is tuple:
+        for part in key:
+            if type(part) is tuple:
+                yield from devices_in(part)

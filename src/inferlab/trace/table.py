@@ -1,5 +1,6 @@
 """The table of boundaries: folded lines, as aligned text for a terminal and as HTML for a notebook."""
 
+import re
 import shutil
 from dataclasses import dataclass
 
@@ -116,10 +117,10 @@ def human_ms(ms: float | None) -> str:
 
 
 def inputs_text(boundary, limit: int = 120) -> str:
-    """Tensors and caches first, then what else was given; None and defaults left out."""
+    """Tensors and caches first, then numbers and strings; None left out, and switches where there is data."""
     shown = {k: v for k, v in boundary.inputs.items() if v is not None}
     weighty = {k: v for k, v in shown.items() if view.tensors(v) or hasattr(v, "length")}
-    rest = {k: v for k, v in shown.items() if k not in weighty}
+    rest = {k: v for k, v in shown.items() if k not in weighty and not (weighty and isinstance(v, bool))}
     return _listed(weighty | rest, limit)
 
 
@@ -135,6 +136,17 @@ def outputs_text(boundary, limit: int = 120) -> str:
 def _listed(fields: dict, limit: int) -> str:
     text = ", ".join(f"{name}={view.show(part, limit)}" for name, part in fields.items())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def only_device(trace) -> str:
+    """The device of every tensor in a trace when there is just one, else ""; it is then said once, in the heading."""
+    devices = {str(device) for device in trace.devices}
+    return devices.pop() if len(devices) == 1 else ""
+
+
+def without_device(text: str, device: str) -> str:
+    """A described value without the device that all tensors share."""
+    return re.sub(rf"(\) [a-z]+\d+\w*) {re.escape(device)}\b", r"\1", text) if device else text
 
 
 def notes_text(boundary) -> str:
@@ -175,6 +187,7 @@ def text_table(trace, lines: list, width: int | None = None) -> str:
     head = f"{'step':>{step_width}} {'boundary':<{name_width}} {'ms':>8} "
     head += f"{'gpu ms':>8} {'bound':<6} " if gpu else ""
     head += f"{'out':>10} {'inputs → outputs':<{data_width}}"
+    device = only_device(trace)
     out = [_heading(trace), head.rstrip(), "─" * min(width, len(head))]
     for line in lines:
         row = f"{line.step:>{step_width}} {_clip(_label(line), name_width):<{name_width}} {human_ms(line.ms):>8} "
@@ -187,7 +200,8 @@ def text_table(trace, lines: list, width: int | None = None) -> str:
             out.append((row + _clip(line.text, data_width)).rstrip())
             continue
         half = max(12, (data_width - 3) // 2)
-        given, made = inputs_text(boundary, 400), outputs_text(boundary, 400)
+        given = without_device(inputs_text(boundary, 400), device)
+        made = without_device(outputs_text(boundary, 400), device)
         if len(given) + len(made) + 3 > data_width:
             given = _clip(given, max(half, data_width - 3 - len(made)))
             made = _clip(made, max(half, data_width - 3 - len(given)))
@@ -202,7 +216,9 @@ def text_table(trace, lines: list, width: int | None = None) -> str:
 
 def _heading(trace) -> str:
     loop = f", {trace.steps} steps" if trace.steps else ""
-    return f"{trace.title}: {len(trace)} boundaries{loop}, {trace.ms:.0f} ms"
+    device = only_device(trace)
+    place = f", all tensors on {device}" if device else ""
+    return f"{trace.title}: {len(trace)} boundaries{loop}, {trace.ms:.0f} ms{place}"
 
 
 def _label(line: Line) -> str:

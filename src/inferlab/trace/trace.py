@@ -219,6 +219,14 @@ class Trace:
         return list(dict.fromkeys(boundary.name for boundary in self.boundaries))
 
     @property
+    def devices(self) -> list:
+        """The torch devices of all tensors that crossed a boundary, in order of first appearance."""
+        found: dict = {}
+        for key in self._recorder.keys:
+            found.update(dict.fromkeys(spec.devices_in(key)))
+        return list(found)
+
+    @property
     def steps(self) -> int:
         """The number of steps of the longest loop, 0 when there is none."""
         return max((boundary.step or 0 for boundary in self.boundaries), default=0)
