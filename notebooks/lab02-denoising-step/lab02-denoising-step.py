@@ -1253,7 +1253,8 @@ check.score()
 # * **The model does not output pixels.** It answers in latents, in the language its training chose. Pixels appear once, after the
 #   loop, in the VAE.
 # * **Prediction types can be translated, not exchanged.** Translating needs $x_t$ and $\bar\alpha_t$, so it must know where in the
-#   schedule it is.
+#   schedule it is. Most wrong pairs draw noise. Noise that is taken for a velocity draws nearly the right picture in
+#   the wrong colors: the worst of them, because nobody looks twice.
 # * **One step is not the generator.** The first guess is an average of everything that fits the prompt; the loop is what
 #   commits to one picture.
 # * **"It looks right" is not a proof.** With a clamped index the picture is the same to the eye. Comparing with `scheduler.step` in
