@@ -199,8 +199,8 @@ def main() -> None:
     (args.out / "gate.json").write_text(json.dumps({"weights": weights, "figures": figures}, indent=1) + "\n", encoding="utf-8")
     print(json.dumps({"weights": weights, **figures}, indent=1))
     model, rng = OrderModel(counts), random.Random(0)
-    straight = [model.gain(s) for s in held]
-    mixed = [model.gain(rng.sample(s, len(s))) for s in held]
+    straight = [model.gain(classes(s)) for s in held]
+    mixed = [model.gain(classes(rng.sample(s, len(s)))) for s in held]
     for cut in (0.0, 0.1, 0.15, 0.2, 0.25, 0.3):
         print(f"gain > {cut:.2f}: held-out sentences {sum(g > cut for g in straight) / len(straight):.3f}, "
               f"shuffled {sum(g > cut for g in mixed) / len(mixed):.3f}")

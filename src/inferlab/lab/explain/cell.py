@@ -5,10 +5,12 @@ input: what cannot be read is left out and said in `problems`.
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
 MAX_CELL = 200_000
 """Characters of a cell that are read; the rest is cut and reported."""
+MAX_LINES = 300
 
 _MAGIC = re.compile(r"^[ \t]*%%explain(?:[ \t]+([^\s#]+))?[^\n]*(?:\n|$)")
 _LABEL = re.compile(
@@ -76,7 +78,10 @@ def parse(text: str, name: str = "") -> Explanation:
     elif text.lstrip().startswith("%%"):
         problems.append("The first line is not `%%explain NAME`.")
     parts: list[tuple[str, list[str]]] = [("", [])]
-    for line in text.split("\n"):
+    lines = text.split("\n")
+    if len(lines) > MAX_LINES:
+        problems.append(f"The cell has {len(lines):,} lines; only the first {MAX_LINES} are read.")
+    for line in lines[:MAX_LINES]:
         found = _LABEL.match(line) if len(line) < 20_000 or ":" in line[:80] or "=" in line[:80] else None
         if found:
             parts.append((canonical(found.group(1)), [found.group(2).strip()]))
@@ -87,8 +92,8 @@ def parse(text: str, name: str = "") -> Explanation:
         read = read[1:]
     elif read:
         problems.append("There is text before the first label; it belongs to no field.")
-    labels = [label for label, _ in read if label in COMMON_LABELS]
-    for label in sorted({item for item in labels if labels.count(item) > 1}):
+    labels = Counter(label for label, _ in read if label in COMMON_LABELS)
+    for label in sorted(label for label, times in labels.items() if times > 1):
         problems.append(f"`{label}:` appears more than once; its texts are read together.")
     return Explanation(name=name, parts=read, body=text, problems=tuple(problems))
 

@@ -27,25 +27,27 @@ class Table:
 
     def __init__(self, entries: dict[tuple[str, ...], object]):
         self.by_first: dict[str, list[tuple[tuple[str, ...], object]]] = {}
+        self.by_prefix: dict[str, list[tuple[tuple[str, ...], object]]] = {}
         self.prefixes: list[tuple[tuple[str, ...], object]] = []
         for key, value in entries.items():
             if not key:
                 continue
             if key[0].endswith("*"):
                 self.prefixes.append((key, value))
+                self.by_prefix.setdefault(key[0][:2], []).append((key, value))
             else:
                 self.by_first.setdefault(stem(key[0][1:]) if key[0].startswith("=") else key[0], []).append((key, value))
         for found in self.by_first.values():
             found.sort(key=lambda item: (-len(item[0]), not item[0][0].startswith("=")))
-        self.prefixes.sort(key=lambda item: -len(item[0]))
 
     def match(self, tokens: tuple[Token, ...], at: int) -> tuple[int, object] | None:
         """(number of tokens, value) of the longest phrase that starts at token `at`, hyphens skipped."""
         best: tuple[int, object] | None = None
         first = tokens[at].stem
         rows = self.by_first.get(first, ())
-        if self.prefixes and first.isascii():
-            rows = [*rows, *(row for row in self.prefixes if first.startswith(row[0][0][:-1]))]
+        prefixed = self.by_prefix.get(first[:2])
+        if prefixed:
+            rows = [*rows, *(row for row in prefixed if first.startswith(row[0][0][:-1]))]
         for key, value in rows:
             used = _follow(tokens, at, key)
             if used and (best is None or used > best[0]):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from .quantities import Quantity
 
@@ -9,6 +10,7 @@ _MEASURED = re.compile(r"(?:^|[._ ])(?:ms|s|secs?|seconds?|time|times|latency|du
                        r"\w+_ms|\w+_s|\w*latency\w*|\w*peak\w*|\w*elapsed\w*)(?:$|[._ ])")
 
 
+@lru_cache(maxsize=4096)
 def measured(name: str) -> bool:
     """Whether a fact depends on the machine (a time, a peak): it may support an answer, never deny it."""
     return bool(_MEASURED.search(name.casefold()))

@@ -62,9 +62,10 @@ _RETRACTION = re.compile(
     r" (?:\w+ )?(?:false|wrong|untrue|incorrect|not true|a lie|lies|nonsense|made up|the wrong way)"
     r"|\bthe (?:exact |very )?(?:opposite|reverse|contrary|negation)\b[^.\n]{0,40}\b(?:is|are|holds?|would be) (?:\w+ )?(?:true|the case|right|correct|so)"
     r"|\bthe following (?:\w+ ){0,3}(?:is|are) (?:\w+ )?(?:false|wrong|untrue|incorrect|not true|mistaken|a lie|not the case|not correct|not right)"
-    r"|\b(?:just|only) (?:kidding|joking)\b|^\W*not\W*$|\bdo(?:n't| not) believe (?:any of )?(?:this|that|the above|a word)\b", re.IGNORECASE | re.MULTILINE)
+    r"|\b(?:just|only) (?:kidding|joking)\b|^[ \t.]{0,9}not[ \t.]{0,9}$|\bdo(?:n't| not) believe (?:any of )?(?:this|that|the above|a word)\b", re.IGNORECASE | re.MULTILINE)
 
 
+@lru_cache(maxsize=128)
 def retraction(text: str) -> str:
     """The words that take a whole answer back ("none of this is true"), "" if there are none."""
     m = _RETRACTION.search(text)
@@ -77,6 +78,7 @@ _STRONG = re.compile(
     r"supposedly|allegedly|misreading|misbelief|hardly)\b", re.IGNORECASE)
 
 
+@lru_cache(maxsize=512)
 def strongly_framed(text: str) -> str:
     """The words of a frame that says no ("it is wrong to say", "nobody should claim"), "" if there are none; two
     frames in one sentence count as one that does."""
@@ -85,18 +87,21 @@ def strongly_framed(text: str) -> str:
     return strong[0] if strong else " ... ".join(frames) if len(frames) > 1 else ""
 
 
+@lru_cache(maxsize=512)
 def doubly_framed(text: str) -> str:
     """Two frames in one sentence ("it is not true that people think ..."), "" otherwise."""
     frames = [m.group(0).strip() for m in _FRAME.finditer(text)]
     return " ... ".join(frames) if len(frames) > 1 else ""
 
 
+@lru_cache(maxsize=512)
 def framed(text: str) -> str:
     """The words that put a whole statement at a distance ("it is not true that", "people think"), "" if none."""
     m = _FRAME.search(text)
     return m.group(0).strip() if m else ""
 
 
+@lru_cache(maxsize=128)
 def instruction(text: str) -> str:
     """The words in which a text talks to the grader instead of answering, "" if it doesn't."""
     m = _INJECTION.search(text[:20_000])

@@ -14,7 +14,7 @@ from .trends import Reading, is_framed, read_trend
 from .vocabulary import Vocabulary, vocabulary
 from .words import Sentence, clean, sentences
 
-READ_AT_MOST = 3_000
+READ_AT_MOST = 1_500
 """Characters of a field that are analysed; a longer field is never awarded."""
 
 
@@ -44,7 +44,7 @@ def _typed_labels(explanation: Explanation) -> tuple[str, ...]:
 def _whole(explanation: Explanation) -> Outcome | None:
     """What is said about the answer as a whole: an instruction to the grader, or words before the first label
     (or in a field of its own) that take it all back."""
-    body = clean(explanation.body[:20_000])
+    body = clean("\n".join(text[:READ_AT_MOST] for _, text in explanation.parts[:40])[:8_000])
     told = gates.instruction(body)
     if told:
         return deny("This talks to the grader instead of explaining.", (told,))
@@ -57,7 +57,9 @@ def _whole(explanation: Explanation) -> Outcome | None:
 
 def grade_slot(text: str, slot: Slot, rubric: Rubric, facts: Mapping[str, object]) -> Outcome:
     """Grade the text of one field."""
-    raw = text[:READ_AT_MOST]
+    if len(text) > READ_AT_MOST:
+        return _too_long(text)
+    raw = text
     cleaned = clean(raw)
     parts = sentences(cleaned)
     words = vocabulary(rubric)
@@ -69,6 +71,17 @@ def grade_slot(text: str, slot: Slot, rubric: Rubric, facts: Mapping[str, object
     if gate.verdict and outcome.verdict != "deny":
         return review(gate.reason, gate.evidence)
     return outcome
+
+
+def _too_long(text: str) -> Outcome:
+    """A field of a page is not read as an explanation: denied where its beginning shows why, else for a person."""
+    cleaned = clean(text[:READ_AT_MOST])
+    told, again = gates.instruction(cleaned), gates.repeats(sentences(cleaned))
+    if told:
+        return deny("This talks to the grader instead of explaining.", (told,))
+    if again:
+        return deny("This says the same thing more than once.", (again,))
+    return review(f"This is longer than the one or two sentences asked for ({len(text):,} characters); a person will read it.")
 
 
 def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[str, object], words: Vocabulary) -> Outcome:

@@ -81,6 +81,7 @@ class OrderModel:
         self.tri = counts["tri"]
         self.total = sum(self.uni.values())
         self.size = len(self.uni) + 1
+        self.score = lru_cache(maxsize=100_000)(self._score)
         self.bi_of: dict[str, int] = {}
         for key, n in self.bi.items():
             first = key.split(" ")[0]
@@ -89,6 +90,9 @@ class OrderModel:
     def p1(self, c: str) -> float:
         return (self.uni.get(c, 0) + 0.5) / (self.total + 0.5 * self.size)
 
+    def _score(self, a: str, b: str, c: str) -> float:
+        return math.log(self.p(a, b, c)) - math.log(self.p1(c))
+
     def p(self, a: str, b: str, c: str) -> float:
         one = self.p1(c)
         seen, pair = self.bi_of.get(b, 0), self.bi.get(f"{a} {b}", 0)
@@ -96,15 +100,14 @@ class OrderModel:
         three = self.tri.get(f"{a} {b} {c}", 0) / pair if pair else two
         return 0.4 * three + 0.35 * two + 0.25 * one
 
-    def gain(self, tokens: tuple[Token, ...] | list[Token]) -> float:
+    def gain(self, sequence: list[str]) -> float:
         """Mean log-likelihood ratio (nats a token) of this order against no order; about 0.4 and more in prose,
         below 0 in shuffled words. 0.0 for an empty text."""
-        sequence = classes(tokens)
         if not sequence:
             return 0.0
-        a, b, total = "<s>", "<s>", 0.0
+        a, b, total, score = "<s>", "<s>", 0.0, self.score
         for c in [*sequence, "</s>"]:
-            total += math.log(self.p(a, b, c)) - math.log(self.p1(c))
+            total += score(a, b, c)
             a, b = b, c
         return total / (len(sequence) + 1)
 
@@ -148,17 +151,20 @@ def misplaced(tokens: tuple[Token, ...]) -> int:
     return count
 
 
+SHUFFLES = 8
+
+
 def features(tokens: tuple[Token, ...]) -> list[float]:
     """What the gate looks at in one sentence: constant, order gain, its z-score among shuffles of the same
     tokens, misplaced neighbours, share of function words, shortness."""
     found = [t for t in tokens if t.kind in ("word", "amount", "arrow", "punct")]
     n = max(1, sum(t.kind in ("word", "amount") for t in found))
-    gain = model().gain(found)
+    sequence = classes(found)
+    gain = model().gain(sequence)
     rng = random.Random(0)
     mixed = []
-    for _ in range(12):
-        rng.shuffle(found)
-        mixed.append(model().gain(found))
+    for _ in range(SHUFFLES):
+        mixed.append(model().gain([c for _, _, c in sorted((rng.random(), i, c) for i, c in enumerate(sequence))]))
     mean = sum(mixed) / len(mixed)
     spread = math.sqrt(sum((g - mean) ** 2 for g in mixed) / len(mixed)) + 0.03
     function = sum(t.kind == "word" and t.word in FUNCTION_WORDS for t in found) / n

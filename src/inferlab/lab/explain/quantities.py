@@ -47,6 +47,7 @@ _TIME = re.compile(r"(?<![\w.,])(" + _NUM + r")[ \t-]{0,2}(" + "|".join(sorted(_
 _PERCENT = re.compile(r"(?<![\w.,])(" + _NUM + r")[ \t]{0,2}(?:%|percent\b|per cent\b)", re.IGNORECASE)
 _RATIO = re.compile(r"(?<![\w.,])(" + _NUM + r")[ \t]{0,1}(?:x|×|-fold|fold|times)(?![\w])", re.IGNORECASE)
 _COUNT = re.compile(r"(?<![\w.,])(" + _NUM + r")(?![\w]|[.,]\d)", re.IGNORECASE)
+_DIGIT = re.compile(r"\d")
 _SEP = r"[ \t-]{1,2}"
 _WORD_COUNT = re.compile(
     r"\b((?:" + "|".join(_TENS) + r")(?:" + _SEP + r"(?:" + "|".join(_SMALL[1:10]) + r"))?|"
@@ -107,25 +108,26 @@ def find_quantities(text: str) -> list[Quantity]:
             taken[match.start():match.end()] = b"\1" * (match.end() - match.start())
             found.append(Quantity(kind, value, match.group(0).strip(), match.start(), match.end()))
 
-    for m in _SHAPE.finditer(text):
+    digits = _DIGIT.search(text) is not None
+    for m in _SHAPE.finditer(text) if digits else ():
         add("shape", m, _dims(next(g for g in m.groups() if g)))
-    for m in _ONE_DIM.finditer(text):
+    for m in _ONE_DIM.finditer(text) if digits else ():
         add("shape", m, (int(m.group(1) or m.group(2)),))
     for m in _DTYPE.finditer(text):
         alias = m.group(1).casefold()
         if alias in ("half", "long", "bool") and "precision" not in m.group(0).casefold() and "torch" not in m.group(0):
             continue
         add("dtype", m, _DTYPE_OF[alias])
-    for m in _BYTES.finditer(text):
+    for m in _BYTES.finditer(text) if digits else ():
         if m.group(2).casefold() not in ("b",) or m.group(2) == "B":
             add("bytes", m, number(m.group(1)) * _UNITS[m.group(2).casefold()])
-    for m in _TIME.finditer(text):
+    for m in _TIME.finditer(text) if digits else ():
         add("time", m, number(m.group(1)) * _SECONDS[m.group(2).casefold()])
-    for m in _PERCENT.finditer(text):
+    for m in _PERCENT.finditer(text) if digits else ():
         add("percent", m, number(m.group(1)) / 100)
-    for m in _RATIO.finditer(text):
+    for m in _RATIO.finditer(text) if digits else ():
         add("ratio", m, number(m.group(1)))
-    for m in _COUNT.finditer(text):
+    for m in _COUNT.finditer(text) if digits else ():
         add("count", m, number(m.group(1)))
     for m in _WORD_COUNT.finditer(text):
         word = re.sub(r"[ \t-]+", "-", m.group(1).casefold())

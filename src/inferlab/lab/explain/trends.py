@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from . import lexicon as lex
 from .directions import Effect, Table, effects, quantity_table
@@ -32,16 +33,23 @@ class Reading:
     refuted: list[str] = field(default_factory=list)
 
 
+@lru_cache(maxsize=128)
+def _table(named: tuple[tuple[str, str], ...], lever: str) -> Table:
+    """The general quantities, the lever's words, and a rubric's own quantities."""
+    extra = {}
+    for name, listing in named:
+        for item in listing.split(","):
+            key = phrase(item)
+            if key:
+                extra[key] = ("lever" if name == lever else name, 1)
+    return quantity_table(extra)
+
+
 def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: Vocabulary) -> Reading:
     """Read all sentences in order; a sentence without the lever goes on with the last one's."""
     signs = trend.signs()
-    extra = {}
-    for name in {trend.lever, *signs} & set(rubric.terms):
-        for item in rubric.terms[name].split(","):
-            key = tuple(p for p in phrase(item))
-            if key:
-                extra[key] = ("lever" if name == trend.lever else name, 1)
-    table = quantity_table(extra)
+    named = tuple((name, rubric.terms[name]) for name in sorted({trend.lever, *signs} & set(rubric.terms)))
+    table = _table(named, trend.lever)
     reading = Reading()
     carried = 1 if trend.switch else None
     for sentence in parts:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from . import lexicon as lex
@@ -52,7 +53,7 @@ class Vocabulary:
 
     def mend(self, sentence: Sentence) -> Sentence:
         """The sentence with misspelt terms and engine words replaced, where one candidate is near enough."""
-        out, changed = [], 0
+        out, changed, asked = [], 0, 0
         for token in sentence.tokens:
             fixed = token
             if token.kind == "word" and ("." in token.word or "_" in token.word) and token.word not in self.names and changed < _MENDED_AT_MOST:
@@ -60,7 +61,8 @@ class Vocabulary:
                 if near:
                     fixed = replace(token, stem=near, word=near)
                     changed += 1
-            elif token.kind == "word" and len(token.word) > 2 and token.word.isalpha() and changed < _MENDED_AT_MOST:
+            elif token.kind == "word" and len(token.word) > 2 and token.word.isalpha() and changed < _MENDED_AT_MOST and asked < 2 * _MENDED_AT_MOST:
+                asked += token.word not in known_words()
                 near = self._near(token)
                 if near:
                     function = near in FUNCTION_WORDS
@@ -78,24 +80,27 @@ class Vocabulary:
                 and not any(token.stem.startswith(k[0][:-1]) for k, _ in self.table.prefixes):
             limit = 1 if len(word) < 6 else 2
             best: tuple[int, str] | None = None
-            for candidate in self.words:
-                if abs(len(candidate) - len(word)) > 4:
-                    continue
-                for form in (token.stem, word):
+            for form in {token.stem, word}:
+                for candidate, distance, _ in process.extract(form, self.words, scorer=OSA.distance, score_cutoff=limit, limit=None):
                     if candidate[0] != form[0] and candidate[:2] != form[1::-1]:
                         continue
                     if len(candidate) == 3 and sorted(candidate) != sorted(form):
                         continue
-                    distance = OSA.distance(form, candidate, score_cutoff=limit)
-                    if distance <= limit and distance < 0.4 * len(candidate) and (best is None or (distance, candidate) < best):
+                    if distance < 0.4 * len(candidate) and (best is None or (distance, candidate) < best):
                         best = (distance, candidate)
             near = best[1] if best else ""
             if not near or best[0] > 1:
-                near = next((w for w in _FUNCTION if abs(len(w) - len(word)) < 2 and sorted(w) == sorted(word) or len(w) > 4 and w[0] == word[0]
-                             and OSA.distance(w, word, score_cutoff=1) <= 1), near)
+                near = self._function_word(word) or near
         if len(self._mended) < 5_000:
             self._mended[word] = near
         return near
+
+    def _function_word(self, word: str) -> str:
+        """`becuase` is `because`: the same letters, or one edit of a longer word."""
+        for candidate, _, _ in process.extract(word, _FUNCTION, scorer=OSA.distance, score_cutoff=2, limit=None):
+            if sorted(candidate) == sorted(word) or (len(candidate) > 4 and candidate[0] == word[0] and OSA.distance(candidate, word) <= 1):
+                return candidate
+        return ""
 
     def mentions(self, sentence: Sentence) -> list[Mention]:
         """The terms in the sentence, left to right, the longest first where they overlap."""
