@@ -39,7 +39,7 @@ notebooks: $(STAMP)  ## execute every notebook and prove every grade (ci/out/not
 	$(BIN)/python -m ci.notebooks --out $(OUT)/notebooks.json
 
 bench: $(STAMP)  ## what tracing costs (ci/out/bench.json)
-	$(BIN)/python ci/bench.py
+	$(BIN)/python ci/bench_trace.py
 
 bench-explanations: $(STAMP)  ## how well explanations are graded (ci/out/explanations.json)
 	$(BIN)/python ci/bench_explanations.py
