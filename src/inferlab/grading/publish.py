@@ -102,16 +102,26 @@ def write_tree(course: Course, tree: Path, package_root: Path) -> None:
     """Write the tree, unchecked: labs built from their text now, handbook, wheel, README, licenses."""
     tree.mkdir(parents=True)
     for lab in course.labs:
-        notebook = build_release(course, lab, build_source(course, lab))
-        write_notebook(with_badge(course, lab, notebook), tree / lab / f"{lab}.ipynb")
+        notebook = with_badge(course, lab, build_release(course, lab, build_source(course, lab)))
+        for cell in notebook.cells:
+            if cell.cell_type == "markdown":
+                cell.source = relinked(cell.source)
+        write_notebook(notebook, tree / lab / f"{lab}.ipynb")
     if (course.root / "handbook").is_dir():
         shutil.copytree(course.root / "handbook", tree / "handbook",
                         ignore=shutil.ignore_patterns("_build", "__pycache__", ".*", "*.py"))
+        for page in (tree / "handbook").rglob("*.md"):
+            page.write_text(relinked(page.read_text("utf-8")), "utf-8")
     for name in LICENSES:
         if (package_root / name).exists():
             shutil.copy(package_root / name, tree / name)
     build_wheel(package_root, tree / "wheels")
     (tree / "README.md").write_text(readme(course), "utf-8")
+
+
+def relinked(text: str) -> str:
+    """Markdown with its links between labs and handbook as the tree has them: `release/` is gone, so one folder less."""
+    return text.replace("](../../handbook/", "](../handbook/").replace("](../release/", "](../")
 
 
 def with_badge(course: Course, lab: str, notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
