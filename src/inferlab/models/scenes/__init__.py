@@ -14,10 +14,23 @@ from inferlab.models.scenes.language import (
 )
 
 __all__ = [
-    "BACKGROUNDS", "COLORS", "POSITIONS", "RELATIONS", "SHAPES", "SIZES", "WORDS",
-    "Scene", "Thing", "parse_caption",
-    "SceneBatch", "sample_scenes", "render", "held_out",
-    "Verdict", "check_picture", "check_pictures",
+    "BACKGROUNDS",
+    "COLORS",
+    "POSITIONS",
+    "RELATIONS",
+    "SHAPES",
+    "SIZES",
+    "WORDS",
+    "Scene",
+    "SceneBatch",
+    "Thing",
+    "Verdict",
+    "check_picture",
+    "check_pictures",
+    "held_out",
+    "parse_caption",
+    "render",
+    "sample_scenes",
 ]
 
 # Drawing and checking need torch; the language does not. Import them only when they are asked for.

@@ -11,7 +11,15 @@ from dataclasses import dataclass, fields
 import torch
 
 from inferlab.models.scenes.language import (
-    BACKGROUNDS, COLORS, POSITIONS, RELATIONS, SHAPES, SIZES, WORDS, Scene, Thing,
+    BACKGROUNDS,
+    COLORS,
+    POSITIONS,
+    RELATIONS,
+    SHAPES,
+    SIZES,
+    WORDS,
+    Scene,
+    Thing,
 )
 
 CANVAS = 128  #: pixels a side; all lengths below are pixels of this canvas

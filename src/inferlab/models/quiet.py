@@ -1,0 +1,40 @@
+"""Keeps what the libraries print about themselves (a missing torchvision, progress of loading) out of a lab's cells."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+
+
+@contextlib.contextmanager
+def quiet(bars: bool = False) -> Iterator[None]:
+    """Inside the block, nothing below an error is logged, no Python warning is shown and, without ``bars``, no progress.
+
+    For imports and for loading what we ship, where there is nothing a learner could do about a warning: transformers,
+    for one, logs a line for each image processor when torchvision is missing, at the first import of a pipeline.
+    Errors are still raised and logged, and afterwards everything is as it was.
+    """
+    disabled = logging.root.manager.disable
+    logging.disable(max(disabled, logging.WARNING))
+    switches = [] if bars else _progress_switches()
+    try:
+        for switch in switches:
+            switch.disable_progress_bar()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(disabled)
+        for switch in switches:
+            switch.enable_progress_bar()
+
+
+def _progress_switches() -> list:
+    """The logging modules of the libraries in use whose progress bars are on now."""
+    # transformers and diffusers configure themselves on import; a library that is not in use has no bars to hide
+
+    modules = [sys.modules.get(f"{name}.utils.logging") for name in ("transformers", "diffusers")]
+    return [module for module in modules if module is not None and module.is_progress_bar_enabled()]
