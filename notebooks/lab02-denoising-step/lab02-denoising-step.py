@@ -40,6 +40,7 @@ from diffusers import DDIMScheduler
 from inferlab.models import load_pipeline
 
 pipe = load_pipeline(MODEL, lab.device)
+pipe.scheduler = DDIMScheduler.from_config(pipe.scheduler.config)  # some checkpoints come with another one
 pipe.set_progress_bar_config(disable=True)
 print(type(pipe).__name__, "·", type(pipe.unet).__name__, "·", type(pipe.scheduler).__name__)
 
@@ -865,7 +866,7 @@ def colleague_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_o
 def drive_with(one_step, step_function):
     """The latents after each step of a run with this `one_step` and another scheduler step."""
     def step(noise_pred, t, x_t):
-        return step_function(noise_pred, int(t), x_t, table.to(x_t), STEPS, pipe.scheduler.config.set_alpha_to_one)
+        return step_function(noise_pred, int(t), x_t, table.to(x_t.device), STEPS, pipe.scheduler.config.set_alpha_to_one)
 
     states = [noise]
     pipe.scheduler.set_timesteps(STEPS, device=lab.device)
