@@ -40,7 +40,7 @@ from diffusers import DDIMScheduler
 from inferlab.models import load_pipeline
 
 pipe = load_pipeline(MODEL, lab.device)
-pipe.scheduler = DDIMScheduler.from_config(pipe.scheduler.config)  # some checkpoints come with another one
+pipe.scheduler = DDIMScheduler.from_config(pipe.scheduler.config, clip_sample=False)  # checkpoints may bring another
 pipe.set_progress_bar_config(disable=True)
 print(type(pipe).__name__, "·", type(pipe.unet).__name__, "·", type(pipe.scheduler).__name__)
 
