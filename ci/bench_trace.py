@@ -5,7 +5,9 @@
     python ci/bench_trace.py --device cuda --model full --steps 20 --size 512
 
 A ratio is the median over rounds of (seconds traced / seconds untraced in the same round), with the interval in which
-95% of bootstrap medians lie. The order within a round rotates, so that a drifting clock speed favors nobody.
+95% of bootstrap medians lie. The order within a round rotates, so that a drifting clock speed favors nobody. The column
+"cpu" is the same ratio of the process's own CPU seconds, which other programs on the machine disturb less; starting and
+ending the trace is part of both. Microseconds are CPU time: what a run costs more, divided by its boundaries.
 """
 
 import argparse
@@ -38,19 +40,19 @@ def interval(values: list, rounds: int = 2000) -> tuple:
     return statistics.median(values), medians[int(0.025 * rounds)], medians[int(0.975 * rounds)]
 
 
-def timed(run, device: str) -> float:
-    """Seconds of one run; on CUDA the device is waited for before and after."""
+def timed(run, device: str) -> tuple:
+    """(wall seconds, CPU seconds of this process) of one run; on CUDA the device is waited for before and after."""
     if device == "cuda":
         torch.cuda.synchronize()
-    start = time.perf_counter()
+    start, start_cpu = time.perf_counter(), time.process_time()
     run()
     if device == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - start
+    return time.perf_counter() - start, time.process_time() - start_cpu
 
 
 def interleaved(variants: dict, rounds: int, device: str) -> dict:
-    """name -> list of seconds, one per round; `variants` maps names to functions that run once."""
+    """name -> list of (wall, CPU) seconds, one per round; `variants` maps names to functions that run once."""
     seconds: dict = {name: [] for name in variants}
     names = list(variants)
     for number in range(rounds):
@@ -102,11 +104,12 @@ def hooked(modules, run):
 
 def row(name: str, seconds: dict, base: str, boundaries: int | None = None) -> dict:
     """One line of the table: ratio with interval, and microseconds for each boundary."""
-    ratios = [a / b for a, b in zip(seconds[name], seconds[base])]
-    median, low, high = interval(ratios)
-    found = {"name": name, "ratio": median, "low": low, "high": high, "rounds": len(ratios)}
+    pairs = list(zip(seconds[name], seconds[base]))
+    median, low, high = interval([ours[0] / plain[0] for ours, plain in pairs])
+    cpu = statistics.median(ours[1] / plain[1] for ours, plain in pairs)
+    found = {"name": name, "ratio": median, "low": low, "high": high, "cpu_ratio": cpu, "rounds": len(pairs)}
     if boundaries:
-        extra = [(a - b) / boundaries * 1e6 for a, b in zip(seconds[name], seconds[base])]
+        extra = [(ours[1] - plain[1]) / boundaries * 1e6 for ours, plain in pairs]
         found |= {"boundaries": boundaries, "us_per_boundary": statistics.median(extra)}
     if name in GOALS:
         found |= {"goal": GOALS[name], "met": median <= GOALS[name]}
@@ -119,7 +122,7 @@ def hot_loop_us(count: int = 200, repeats: int = 60) -> float:
     x = torch.ones(2, 4, 16, 16)
 
     def best():
-        return min(timed(lambda: model(x), "cpu") for _ in range(repeats))
+        return min(timed(lambda: model(x), "cpu")[0] for _ in range(repeats))
 
     plain = best()
     with trace(model, depth="all"):
@@ -252,7 +255,7 @@ def main() -> int:
     rows += beside(pipe, options.device, options.slow_rounds)
     result = {
         "environment": environment(options.device),
-        "untraced_seconds": statistics.median(seconds["untraced"]),
+        "untraced_seconds": statistics.median(wall for wall, _ in seconds["untraced"]),
         "run": {"model": options.model, "steps": options.steps, "size": options.size or "own"},
         "rows": rows,
         "hot_loop_us_per_boundary": hot_loop_us(),
@@ -268,11 +271,13 @@ def show(result: dict) -> None:
     print(
         f"\nTracing, {result['run']['model']} model, {result['run']['steps']} steps, untraced {result['untraced_seconds']:.3f} s"
     )
-    print(f"{'':<28}{'ratio':>8}{'95% interval':>18}{'goal':>8}{'boundaries':>12}{'us each':>9}{'rounds':>8}")
+    print(
+        f"{'':<28}{'ratio':>8}{'95% interval':>18}{'cpu':>8}{'goal':>8}{'boundaries':>12}{'us each':>9}{'rounds':>8}"
+    )
     for line in result["rows"]:
         between = f"{line['low']:.3f} to {line['high']:.3f}"
         print(
-            f"{line['name']:<28}{line['ratio']:>8.3f}{between:>18}{line.get('goal', ''):>8}"
+            f"{line['name']:<28}{line['ratio']:>8.3f}{between:>18}{line['cpu_ratio']:>8.3f}{line.get('goal', ''):>8}"
             f"{line.get('boundaries', ''):>12}{_number(line.get('us_per_boundary')):>9}{line['rounds']:>8}"
         )
     memory = result["memory"]

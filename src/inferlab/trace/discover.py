@@ -189,14 +189,31 @@ def own_methods(cls, private: bool, skip_housekeeping: bool):
                 continue
             if name != "__call__" and (name.startswith("__") or (name.startswith("_") and not private)):
                 continue
-            inner = inspect.unwrap(function)
+            inner = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
             if isinstance(inner, types.FunctionType) and inner.__code__.co_flags & _GENERATOR_FLAGS:
                 continue
             yield name, function, static
 
 
-def parameters_of(function, bound: bool = True) -> tuple:
-    """(name, kind) of a function's parameters without `self`; kinds: positional, both, keyword, rest."""
+class Parameters:
+    """(name, kind) of a function's parameters, without `self` if bound, found out when first asked for.
+
+    Kinds: positional, both, keyword, rest, others. Reading hundreds of signatures would be most of a trace's start.
+    """
+
+    __slots__ = ("_bound", "_found", "_function")
+
+    def __init__(self, function, bound: bool = True):
+        self._function, self._bound, self._found = function, bound, None
+
+    def __iter__(self):
+        if self._found is None:
+            self._found = _parameters_of(self._function, self._bound)
+            self._function = None
+        return iter(self._found)
+
+
+def _parameters_of(function, bound: bool) -> tuple:
     try:
         found = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
@@ -212,20 +229,22 @@ def parameters_of(function, bound: bool = True) -> tuple:
     return listed[1:] if bound and listed and listed[0][1] != "rest" else listed
 
 
-def named_modules(root: Module, prefix: str = ""):
+def named_modules(root: Module, prefix: str = "") -> list:
     """(name, module, is another name of a module seen before) of a module tree; `root` has the name `prefix`."""
     seen: set = set()
-
-    def walk(module, name):
+    found = []
+    waiting = [(prefix, root)]
+    while waiting:
+        name, module = waiting.pop()
         known = id(module) in seen
+        found.append((name, module, known))
+        if known:
+            continue
         seen.add(id(module))
-        yield name, module, known
-        if not known:
-            for child, part in module._modules.items():
-                if part is not None:
-                    yield from walk(part, f"{name}.{child}" if name else child)
-
-    yield from walk(root, prefix)
+        for child, part in reversed(module._modules.items()):
+            if part is not None:
+                waiting.append((f"{name}.{child}" if name else child, part))
+    return found
 
 
 def sections(root: Module, prefix: str = ""):

@@ -291,7 +291,7 @@ class Instrument:
             "function",
             f"function:{label}",
             0,
-            self._signature(function, bound=bool(skip)),
+            tuple(self._signature(function, bound=bool(skip))),  # now: a closure may hold a model
             skip,
             keep=self._keeps(label),
         )
@@ -386,6 +386,7 @@ class Instrument:
             for key in self._originals:
                 patches.originals.pop(key, None)
             self._originals.clear()
+            self._parameters.clear()
             self._known.clear()
             self._held.clear()
             self.components = {name: type(part).__name__ for name, part in self.components.items()}
@@ -421,7 +422,7 @@ class Instrument:
     def _signature(self, function, bound=True):
         key = (function, bound)
         if key not in self._parameters:
-            self._parameters[key] = discover.parameters_of(function, bound)
+            self._parameters[key] = discover.Parameters(function, bound)
         return self._parameters[key]
 
     def _matches(self, name: str) -> bool:
