@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from .plots import _LOOK, ACCENT, DARK, LINES, MID, _closed
 
@@ -38,11 +39,13 @@ def curve_panels(
                 axis.plot(x, y, color=color, label=name, ms=5, **style)
             axis.set_xscale("log", base=2)
             axis.set_yscale("log")
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.yaxis.set_major_formatter("{x:g}")
             axis.set_xticks(ticks, [str(tick) for tick in ticks])
             axis.minorticks_off()
             axis.set_xlabel(xlabel)
         axes[0][0].set_ylabel(ylabel)
-        axes[0][0].legend(frameon=False)
+        axes[0][-1].legend(frameon=False, loc="lower left")
         fig.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
         fig.tight_layout()
     return _closed(fig)
