@@ -87,7 +87,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
                 found.counts[term] = t.word
             elif t.word not in ("one", "single"):
                 found.wrong.append(f"{t.word} {term}")
-    for term in {m.term for m in mentions if m.term in counts} - set(found.counts):
+    for term in sorted({m.term for m in mentions if m.term in counts} - set(found.counts)):
         for amount, word in loose:
             if any(amount.is_like(v) for v in counts[term]):
                 found.counts[term] = word

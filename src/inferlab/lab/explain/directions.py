@@ -11,7 +11,8 @@ REACH = 4
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One quantity with its direction: +1 up, -1 down, 0 unchanged. `at` indexes the sentence's tokens."""
+    """One quantity with its direction: +1 up, -1 down, 0 unchanged. `at` indexes the sentence's tokens, `cue` is where
+    the word stands that gives the direction (-1: at `at`)."""
 
     quantity: str
     sign: int
@@ -20,6 +21,7 @@ class Effect:
     negated: bool = False
     hedged: bool = False
     words: str = ""
+    cue: int = -1
 
 
 class Table:
@@ -155,7 +157,7 @@ def effects(sentence: Sentence, table: Table = _QUANTITY) -> list[Effect]:
     hedges = [n for n in range(len(tokens)) if _HEDGES.match(tokens, n)]
     out += [Effect("compute", -1 if negated(tokens, c[0], marks) or _prevented(tokens, c[0]) else 1, c[1] - 1, c[1]) for c in cues if c[2] == "again"]
     again = {c[1] - 1 for c in cues if c[2] == "again"}
-    out = [replace(e, negated=e.at not in again and negated(tokens, e.at, marks), hedged=bool(hedges),
+    out = [replace(e, negated=e.at not in again and negated(tokens, e.cue if e.cue >= 0 else e.at, marks), hedged=bool(hedges),
                    words=" ".join(t.word for t in tokens[e.at:e.end])) for e in out]
     return sorted(set(out), key=lambda e: (e.at, e.end, e.quantity, e.sign))
 
@@ -238,14 +240,14 @@ def _bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -
                 kind == "lose" and tokens[at].stem in ("degrad", "worsen", "suffer", "deteriorat")):
             return [Effect("quality", value, at, end)]
         return []
-    found = [target, *(_coordinated(tokens, target, cues, quantities) if target is ahead else [])]
+    found = [target, *(_coordinated(tokens, target, cues, quantities) if target is ahead else _joined_before(tokens, target, cues, quantities))]
     out = []
     for q_at, q_end, name, inverse in found:
         if kind in ("lose", "win", "good"):
             sign = value * lex.GOOD.get(name, +1)
         else:
             sign = value * inverse if kind != "same" else 0
-        out.append(Effect(name, sign, min(at, q_at), max(end, q_end)))
+        out.append(Effect(name, sign, min(at, q_at), max(end, q_end), cue=at))
     return out
 
 
@@ -268,12 +270,22 @@ def _back(tokens, at, cues, quantities):
     for q in reversed(quantities):
         if q[1] <= at:
             between = tokens[q[1]:at]
-            if len(between) > REACH + 2 or any(t.word in {",", ":", "but", "while", "whereas", "because", "so", "which"} for t in between):
+            if len(between) > REACH + 2 or any(t.word in {",", ":", "and", "but", "while", "whereas", "because", "so", "which"} for t in between):
                 return None
             if any(q[1] <= c[0] < at and c[2] in ("verb", "part", "mod", "carry") for c in cues):
                 return None
             return q
     return None
+
+
+def _joined_before(tokens, target, cues, quantities):
+    """`quality and latency increase`: the quantity joined to the subject, unless a direction stands before it."""
+    before = next((q for q in reversed(quantities) if q[1] < target[0]), None)
+    if before is None or not 1 <= target[0] - before[1] <= 3 or not any(t.word == "and" for t in tokens[before[1]:target[0]]):
+        return []
+    if any(before[0] - 4 <= c[0] < before[0] or before[1] <= c[0] < target[0] for c in cues if c[2] in ("mod", "verb", "lose", "win", "good", "spend", "carry")):
+        return []
+    return [before]
 
 
 def _coordinated(tokens, target, cues, quantities):

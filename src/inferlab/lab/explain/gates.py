@@ -216,7 +216,9 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
         return Gate("deny", "This talks to the grader instead of explaining.", (told,))
     odd = odd_alphabet(raw)
     if odd:
-        return Gate("review", f"This has {odd}; a person will read it.", ())
+        if odd == "another alphabet":
+            return Gate("review", "This is written in another alphabet; a person will read it.", ())
+        return Gate("deny", f"This has {odd}; write it in plain English letters.", ())
     if not parts:
         return Gate("deny", "This field is empty.")
     again = repeats(parts)
@@ -237,7 +239,8 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
     if not ordered:
         score *= 0.6 if words >= 6 else 1.0
     low, enough = next((low, enough) for size, low, enough in PROSE if words < size)
-    if score < low:
+    bare = words >= 5 and not any(t.word in FUNCTION_WORDS for s in parts for t in s.words)
+    if score < (enough if bare else low):
         return Gate("deny", "This does not read as sentences.", (f"prose score {score:.2f}",))
     if score < enough:
         return Gate("review", "This hardly reads as sentences; a person will read it.", (f"prose score {score:.2f}",))

@@ -152,7 +152,7 @@ def _amounts(found: Found, slot: Slot) -> Outcome:
         return deny(f"Your trace does not show {found.wrong[0]}.", tuple(found.wrong))
     both = set(found.denied) & {*found.whole, *(f"{v} {k}" for k, v in found.counts.items())}
     if both:
-        return deny(f"This says of {sorted(both)[0]} that it is so and that it is not.", tuple(sorted(both)))
+        return deny(f"This says of {min(both)} that it is so and that it is not.", tuple(sorted(both)))
     if found.hedged:
         return review("This leaves a number open; a person will read it.", tuple(found.hedged))
     enough = bool(found.whole) or any(k in found.counts for k in wanted.key) or len(found.counts) + len(found.parts) >= 2

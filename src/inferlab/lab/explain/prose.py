@@ -165,8 +165,8 @@ def features(tokens: tuple[Token, ...]) -> list[float]:
     mixed = []
     for _ in range(SHUFFLES):
         mixed.append(model().gain([c for _, _, c in sorted((rng.random(), i, c) for i, c in enumerate(sequence))]))
-    mean = sum(mixed) / len(mixed)
-    spread = math.sqrt(sum((g - mean) ** 2 for g in mixed) / len(mixed)) + 0.03
+    mean = math.fsum(mixed) / len(mixed)
+    spread = math.sqrt(math.fsum((g - mean) ** 2 for g in mixed) / len(mixed)) + 0.03
     function = sum(t.kind == "word" and t.word in FUNCTION_WORDS for t in found) / n
     return [1.0, gain, max(-2.0, min(4.0, (gain - mean) / spread)), min(3, misplaced(tokens)) / math.sqrt(n) * 3, min(function, 0.45),
             1.0 / math.sqrt(n)]
@@ -179,7 +179,7 @@ def prose_score(parts: list[tuple[Token, ...]]) -> float:
     for tokens in parts:
         n = sum(t.kind in ("word", "amount") for t in tokens)
         if n:
-            total += n * max(-4.0, min(4.0, sum(w * f for w, f in zip(weights, features(tokens), strict=True))))
+            total += n * max(-4.0, min(4.0, math.fsum(w * f for w, f in zip(weights, features(tokens), strict=True))))
             size += n
     return 1 / (1 + math.exp(-total / size)) if size else 0.0
 

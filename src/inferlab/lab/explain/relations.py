@@ -290,6 +290,9 @@ def _objects(tokens, right, end, after):
     for m in right:
         between = tokens[last:m.at]
         words = [t.word for t in between]
+        leads = after < len(tokens) and m.end <= after and all(t.word in lex.AUXILIARY or t.word in _GLUE for t in tokens[m.end:after])
+        if leads and last != end and set(words) & {"and", ",", "or", "then"}:
+            break
         if m.at >= after and m.at != after:
             break
         if "not" in words or "than" in words or "instead" in words:

@@ -13,6 +13,8 @@ from .prose import FUNCTION_WORDS, known_words
 from .rubric import Rubric
 from .words import Sentence, Token, phrase, stem
 
+_FINITE = frozenset(key for key, found in VERB_INDEX.items() if found & {"predicts", "makes", "uses", "keeps", "splits"})
+"""`predicts noise` is a verb and its object, whatever a rubric calls `predicted noise`."""
 _MENDED_AT_MOST = 40
 _FUNCTION = tuple(sorted(w for w in FUNCTION_WORDS if len(w) > 2 and w.isalpha()))
 
@@ -80,7 +82,7 @@ class Vocabulary:
                 and not any(token.stem.startswith(k[0][:-1]) for k, _ in self.table.prefixes):
             limit = 1 if len(word) < 6 else 2
             best: tuple[int, str] | None = None
-            for form in {token.stem, word}:
+            for form in sorted({token.stem, word}):
                 for candidate, distance, _ in process.extract(form, self.words, scorer=OSA.distance, score_cutoff=limit, limit=None):
                     if candidate[0] != form[0] and candidate[:2] != form[1::-1]:
                         continue
@@ -108,6 +110,8 @@ class Vocabulary:
         tokens = sentence.tokens
         while i < len(tokens):
             hit = self.table.match(tokens, i) if tokens[i].kind == "word" else None
+            if hit and hit[0] > 1 and i and tokens[i].word.endswith("s") and (tokens[i].stem,) in _FINITE:
+                hit = None
             if hit:
                 out.append(Mention(hit[1], i, i + hit[0]))
                 i += hit[0]

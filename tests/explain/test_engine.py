@@ -1,0 +1,95 @@
+"""The engine's parts: who does what, which way, which numbers, and the gates; a rubric's own mistakes are named."""
+
+import pytest
+from rubrics import DENOISE, DENOISE_FACTS
+
+from inferlab.lab.explain import Amounts, Rubric, Slot, Trend, grade, grade_slot, parse
+from inferlab.lab.explain.claims import actors_of
+from inferlab.lab.explain.directions import effects
+from inferlab.lab.explain.relations import relations
+from inferlab.lab.explain.vocabulary import vocabulary
+from inferlab.lab.explain.words import clean, sentences
+
+
+def said(text: str) -> set[tuple[str, str, str, bool]]:
+    slot, words = DENOISE.slots["state"], vocabulary(DENOISE)
+    out = set()
+    for s in (words.mend(s) for s in sentences(clean(text))):
+        for r in relations(s, words.mentions(s), actors_of([*slot.award, *slot.deny], DENOISE.terms)):
+            out |= {(a, r.verb, o, r.negated or r.framed) for a in r.agents or {""} for o in r.objects or {""}}
+    return out
+
+
+@pytest.mark.parametrize(("text", "relation"), [
+    ("The scheduler updates the latents.", ("scheduler", "updates", "latents", False)),
+    ("The latents are updated by the scheduler.", ("scheduler", "updated", "latents", False)),
+    ("The scheduler takes the noise and updates the latents.", ("scheduler", "updates", "latents", False)),
+    ("The UNet predicts the noise, which the scheduler uses to update the latents.", ("scheduler", "update", "latents", False)),
+    ("It is the scheduler that updates the latents, not the UNet.", ("scheduler", "updates", "latents", False)),
+    ("The latents are what the scheduler updates.", ("scheduler", "updates", "latents", False)),
+    ("The scheduler does not update the latents.", ("scheduler", "update", "latents", True)),
+    ("It is not true that the scheduler updates the latents.", ("scheduler", "updates", "latents", True)),
+    ("The UNet predicts noise and the scheduler updates the latents.", ("unet", "predicts", "noise", False)),
+    ("The output of the UNet is an image.", ("unet", "output", "image", False)),
+    ("unet -> noise", ("unet", "\u2192", "noise", False)),
+])
+def test_who_does_what(text, relation):
+    assert relation in said(text)
+
+
+def test_roles_are_not_mixed_up():
+    assert not any(a == "unet" and o == "latents" for a, _, o, _ in said("The UNet predicts noise and the scheduler updates the latents."))
+
+
+@pytest.mark.parametrize(("text", "wanted"), [
+    ("latency rises and quality drops", {("time", 1, False), ("quality", -1, False)}),
+    ("it reduces memory at the price of latency", {("memory", -1, False), ("time", 1, False)}),
+    ("it does not make it faster", {("time", -1, True)}),
+    ("latency does not go down", {("time", -1, True)}),
+    ("nothing is computed again", {("compute", -1, False)}),
+    ("the latency falls but so does the quality", {("time", -1, False), ("quality", -1, False)}),
+    ("you pay time for quality", {("time", 1, False)}),
+    ("fewer UNet calls", {("compute", -1, False)}),
+])
+def test_which_way(text, wanted):
+    found = {(e.quantity, e.sign, e.negated) for s in sentences(clean(text)) for e in effects(s)}
+    assert wanted <= found
+
+
+@pytest.mark.parametrize(("slot", "text", "verdict"), [
+    ("trade-off", "More steps are slower but better; fewer steps are faster but worse.", "award"),
+    ("trade-off", "Going from 20 to 40 steps doubles the latency and improves the image.", "award"),
+    ("trade-off", "More steps are slower but better, and more steps are faster.", "deny"),
+    ("trade-off", "The picture gets better up to a point with more steps, then it stops improving, and latency keeps growing.", "award"),
+    ("trade-off", "More steps are slower.", "review"),
+    ("axis", "The UNet gets (2, 4, 16, 16) at each of the 20 steps.", "award"),
+    ("axis", "The UNet gets (2, 4, 16, 16) and ran for 3.7 seconds with a peak of 900 MB.", "award"),
+    ("axis", "The UNet gets (2, 4, 32, 32).", "deny"),
+    ("axis", "The latents would be (1, 4, 64, 64) in a larger model, but here they are (1, 4, 16, 16).", "award"),
+    ("axis", "The shape is what matters.", "deny"),
+    ("state", "The scheduler updates the latents. None of this is true.", "deny"),
+    ("state", "", "deny"),
+])
+def test_slots(slot, text, verdict):
+    got = grade(parse(f"{slot}: {text}\n", "x"), DENOISE, DENOISE_FACTS)[slot]
+    assert got.verdict == verdict, got
+
+
+def test_every_outcome_has_a_reason_that_does_not_show_the_rubric():
+    for text in ("The UNet updates the latents.", "The latents change somehow in the loop.", "the the the of of"):
+        got = grade_slot(text, DENOISE.slots["state"], DENOISE, DENOISE_FACTS)
+        assert got.reason and "scheduler changes/makes" not in got.reason
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: Slot(), "needs at least one"),
+    (lambda: Rubric(terms={"a": "x"}, slots={"s": Slot(award=["a changes b"])}), "not among the terms"),
+    (lambda: Rubric(terms={"a": "x"}, slots={"s": Slot(award=["a frobnicates a"])}), "neither a verb class"),
+    (lambda: Rubric(terms={"a": "x"}, slots={"s": Slot(award=["a changes the big b"])}), "write `subject verb"),
+    (lambda: Rubric(terms={"a": "x", "b": "y, x"}, slots={"s": Slot(award=["a changes b"])}), "under the terms"),
+    (lambda: Rubric(terms={"a": "x"}, slots={"s": Slot(trend=Trend("z", {"time": "up"}, {"memory": "up"}))}), "the lever"),
+    (lambda: Rubric(terms={"a": "x"}, slots={"s": Slot(amounts=Amounts(shapes=[(1, 2)]), topic=["q"])}), "topic"),
+])
+def test_a_rubrics_mistake_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
