@@ -80,6 +80,14 @@ def test_releasing_to_the_gradebook_records_the_hidden_tests(course):
         assert "HIDDEN" in gradebook.find_source_cell("check-double", LAB, LAB).source
 
 
+def test_a_file_that_nobody_built_is_in_the_way_and_a_hand_in_is_not(course):
+    (course.release(LAB).parent / "handin").mkdir()
+    assert build_lab(course, LAB) == []
+    (course.release(LAB).parent / "helper.py").write_text("x = 1")
+    with pytest.raises(CourseError, match=r"helper.py was not built"):
+        build_lab(course, LAB)
+
+
 # -- adopting ----------------------------------------------------------------------------------------------------------
 def test_adopting_an_unedited_notebook_changes_no_byte(course):
     before = course.text(LAB).read_bytes()

@@ -19,6 +19,8 @@ from .labtext import LabTextError, expand, read_blocks, read_wrong_answers, wron
 from .lint import checks_of, lint
 from .stubs import RELEASE_PREPROCESSORS, clear_code, clear_explanation, is_explanation, without_hidden_tests
 
+# What working in release/ leaves beside a notebook; it is neither built nor in the way.
+NOT_BUILT = {".ipynb_checkpoints", "handin"}
 BOOTSTRAP = '''\
 # Colab only: install the course's package. Where `inferlab` is already installed this cell does nothing.
 import importlib.util
@@ -169,7 +171,7 @@ def build_lab(course: Course, lab: str, *, strict: bool = True) -> list[Path]:
     for notebook, path in ((source, course.source(lab)), (build_release(course, lab, source), course.release(lab))):
         before = path.read_bytes() if path.exists() else None
         for stale in path.parent.glob("*"):
-            if stale != path and stale.name != ".ipynb_checkpoints":
+            if stale != path and stale.name not in NOT_BUILT:
                 raise CourseError(f"{stale.relative_to(course.root)} was not built from notebooks/: move or delete it")
         write_notebook(notebook, path)
         if path.read_bytes() != before:
