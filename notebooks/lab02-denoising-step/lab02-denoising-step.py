@@ -323,7 +323,7 @@ from inferlab.lab import Check, close
 
 check = Check("add-noise", points=2)
 theirs = check.learner
-library = DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear")
+library = DDIMScheduler(beta_schedule="scaled_linear", beta_end=0.012, beta_start=0.00085)
 abar = library.alphas_cumprod
 x0, eps = torch.randn(2, 3, 4, 8, 8, generator=torch.Generator().manual_seed(2))
 with check.part("one timestep for the whole batch, as DDIMScheduler.add_noise", weight=1):
@@ -394,7 +394,7 @@ theirs = check.learner
 
 def library(noise_pred, x_t, t, steps=20, **config):
     """DDIMScheduler.step itself, and the two values of alphas_cumprod that it used."""
-    scheduler = DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", **config)
+    scheduler = DDIMScheduler(beta_schedule="scaled_linear", beta_end=0.012, beta_start=0.00085, **config)
     scheduler.set_timesteps(steps)
     prev, table = t - 1000 // steps, scheduler.alphas_cumprod
     alphas = float(table[t]), float(table[prev] if prev >= 0 else scheduler.final_alpha_cumprod)
@@ -924,7 +924,7 @@ e, x = torch.randn(2, 2, 4, 8, 8, generator=torch.Generator().manual_seed(7))
 
 def both(t, steps, one, offset=1):
     """The learner's step, the library's, and the table that both used."""
-    scheduler = DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", clip_sample=False,
+    scheduler = DDIMScheduler(beta_schedule="scaled_linear", beta_end=0.012, beta_start=0.00085, clip_sample=False,
                               set_alpha_to_one=one, steps_offset=offset)
     scheduler.set_timesteps(steps)
     assert t in scheduler.timesteps
