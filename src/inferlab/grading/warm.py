@@ -39,6 +39,7 @@ def warm() -> None:
     torch.set_num_interop_threads(1)
     for name in MODULES:
         importlib.import_module(name)
+    importlib.import_module("inferlab.lab.setup").quiet()  # the libraries' import notices are not for a terminal either
     for name, classes in CLASSES.items():
         module = importlib.import_module(name)
         for attribute in classes:
