@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from inferlab.models.quiet import quiet
 from inferlab.models.scenes import SceneBatch, sample_scenes
 
 
@@ -38,7 +39,8 @@ class Learner:
 
     def __init__(self, model: torch.nn.Module, device: str, decay: float):
         self.model, self.decay, self.step = model, decay, 0
-        self.copy = copy.deepcopy(model).to(compute_dtype(device)).train()
+        with quiet():  # diffusers warns about a plain cast, for the sake of modules that these models lack
+            self.copy = copy.deepcopy(model).to(compute_dtype(device)).train()
         self.average = copy.deepcopy(model).eval().requires_grad_(False)
         self.adam = torch.optim.AdamW(
             model.parameters(), lr=0.0, betas=(0.9, 0.99), weight_decay=0.01, fused=device.startswith("cuda"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+from inferlab.models.quiet import quiet
 from inferlab.models.scenes import (
     BACKGROUNDS,
     COLORS,
@@ -96,7 +97,9 @@ class LatentPool:
 
     def __init__(self, plan, device: str, vae, source: torch.Generator):
         self.dtype = compute_dtype(device)
-        self.vae, self.device, self.fresh, self.at = copy.deepcopy(vae).to(self.dtype), device, plan.fresh, 0
+        self.device, self.fresh, self.at = device, plan.fresh, 0
+        with quiet():
+            self.vae = copy.deepcopy(vae).to(self.dtype)
         self.scenes_of = Scenes(source, two=plan.two)
         chunk = min(512, plan.pool)
         parts = [self._encode(self.scenes_of.take(chunk)) for _ in range(plan.pool // chunk)]

@@ -36,18 +36,15 @@ def full_size_pipeline(device: str, dtype: torch.dtype, tokenizer_folder, seed: 
     Raises MemoryError, before anything is allocated, when the weights do not fit into the device's free memory.
     """
     with quiet():
-        from diffusers import AutoencoderKL, PNDMScheduler, StableDiffusionPipeline, UNet2DConditionModel
-        from transformers import CLIPTextConfig, CLIPTextModel, CLIPTokenizer
+        from diffusers import PNDMScheduler, StableDiffusionPipeline
+        from transformers import CLIPTokenizer
 
         tokenizer = CLIPTokenizer.from_pretrained(tokenizer_folder, model_max_length=TOKENS)
     ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id,
             "pad_token_id": tokenizer.pad_token_id}
 
-    def networks():
-        return (UNet2DConditionModel(**UNET), AutoencoderKL(**VAE), CLIPTextModel(CLIPTextConfig(**TEXT, **ends)))
-
     with torch.device("meta"):
-        needed = sum(p.numel() for model in networks() for p in model.parameters()) * dtype.itemsize
+        needed = sum(p.numel() for model in networks(ends).values() for p in model.parameters()) * dtype.itemsize
     free = free_memory(device)
     if needed > free:
         raise MemoryError(
@@ -60,15 +57,26 @@ def full_size_pipeline(device: str, dtype: torch.dtype, tokenizer_folder, seed: 
         torch.manual_seed(seed)
         torch.set_default_dtype(dtype)
         try:
-            unet, vae, text_encoder = networks()
+            parts = {name: model.eval() for name, model in networks(ends).items()}
         finally:
             torch.set_default_dtype(before)
     with quiet():
         return StableDiffusionPipeline(
-            vae=vae.eval(), unet=unet.eval(), text_encoder=text_encoder.eval(), tokenizer=tokenizer,
-            scheduler=PNDMScheduler(**SCHEDULER),
+            **parts, tokenizer=tokenizer, scheduler=PNDMScheduler(**SCHEDULER),
             safety_checker=None, feature_extractor=None, requires_safety_checker=False,
         )
+
+
+def networks(token_ids: dict[str, int]) -> dict[str, torch.nn.Module]:
+    """Stable Diffusion 1.5's three networks, made on the current default device; ``token_ids`` name the special tokens."""
+    from diffusers import AutoencoderKL, UNet2DConditionModel
+    from transformers import CLIPTextConfig, CLIPTextModel
+
+    return {
+        "unet": UNet2DConditionModel(**UNET),
+        "vae": AutoencoderKL(**VAE),
+        "text_encoder": CLIPTextModel(CLIPTextConfig(**TEXT, **token_ids)),
+    }
 
 
 def free_memory(device: str) -> int:

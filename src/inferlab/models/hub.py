@@ -24,7 +24,8 @@ def fetch_pipeline(name: str) -> Path:
 
     offline = None if reachable() else f"{name!r} is not on this machine and the hub cannot be reached."
     try:
-        return Path(DiffusionPipeline.download(name, local_files_only=offline is not None))
+        with quiet(bars=True):  # it imports the checkpoint's classes, which log what they miss
+            return Path(DiffusionPipeline.download(name, local_files_only=offline is not None))
     except HfHubHTTPError.__bases__ as error:  # the HTTP client's own errors, and OSError
         reason = offline or f"the hub does not give {name!r} ({type(error).__name__}: {_first_line(error)})."
         raise ConnectionError(f"{reason} {INSTEAD}") from error

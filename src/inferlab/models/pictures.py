@@ -65,7 +65,7 @@ def open_folder(
     with quiet(bars):
         import diffusers
         from diffusers import DiffusionPipeline
-
+    with quiet(bars):  # again, now that diffusers is there and has bars to hide
         # diffusers renamed torch_dtype in 0.42 and warns about the old name from then on
         named = "dtype" if tuple(map(int, diffusers.__version__.split(".")[:2])) >= (0, 42) else "torch_dtype"
         options = {named: dtype, "local_files_only": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import logging
 import sys
 import warnings
@@ -33,8 +34,7 @@ def quiet(bars: bool = False) -> Iterator[None]:
 
 
 def _progress_switches() -> list:
-    """The logging modules of the libraries in use whose progress bars are on now."""
-    # transformers and diffusers configure themselves on import; a library that is not in use has no bars to hide
-
-    modules = [sys.modules.get(f"{name}.utils.logging") for name in ("transformers", "diffusers")]
+    """The logging modules whose progress bars are on now: transformers', and diffusers' if it has been imported."""
+    transformers = importlib.import_module("transformers.utils.logging")
+    modules = [transformers, sys.modules.get("diffusers.utils.logging")]
     return [module for module in modules if module is not None and module.is_progress_bar_enabled()]
