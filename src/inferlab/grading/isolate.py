@@ -39,6 +39,13 @@ def _call(name: str, *args) -> None:
         raise OSError(code, f"{name}: {os.strerror(code)}")
 
 
+def first_uid() -> int:
+    """The first of the user ids that kernels get as root; lower where this namespace has no ids that high."""
+    ranges = [[int(n) for n in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    start, _, count = max(ranges, key=lambda r: r[2])
+    return FIRST_UID if start <= FIRST_UID < start + count - 4096 else start + max(count - 4097, 1)
+
+
 def die_with_parent() -> None:
     """Be killed when the parent process ends."""
     _call("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -58,8 +65,8 @@ def leave_namespaces() -> None:
 def confine(limits: Limits, slot: int) -> None:
     """In the child: private mounts, resource limits, an unprivileged user, no way back. Raises OSError."""
     root = os.getuid() == 0
-    uid = FIRST_UID + slot if root else os.getuid()
-    gid = FIRST_UID + slot if root else os.getgid()
+    uid = first_uid() + slot if root else os.getuid()
+    gid = uid if root else os.getgid()
     _call("unshare", _NEWNS)
     _mount(None, "/", None, _REC | _PRIVATE)
     for folder in WRITABLE:

@@ -6,18 +6,21 @@ from dataclasses import asdict, dataclass
 
 from ..lab import wire
 
+EXTENSIONS = 3
+"""How often a call or cell that got less than half of the processor is given its time again (see `kernel._Timer`)."""
+
 
 @dataclass(frozen=True)
 class Limits:
     """Limits of one submission; seconds are wall clock, `cpu_seconds` is processor time, sizes are MB (2**20 bytes).
 
-    `memory_mb` is what the learner's processes may hold beyond what the warmed parent already holds.
+    A cell or call that had to wait for the processor gets its time up to four times. `memory_mb` is what the learner's processes may hold beyond what the warmed parent already holds.
     """
 
     cell_seconds: float = 60.0
     call_seconds: float = 10.0
     check_seconds: float = 120.0
-    total_seconds: float = 300.0
+    total_seconds: float = 600.0
     cpu_seconds: int = 600
     memory_mb: int = 2048
     disk_mb: int = 64

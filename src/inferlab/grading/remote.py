@@ -12,7 +12,7 @@ from typing import Any
 from ..lab import wire
 from ..lab.learner import LearnerError, Missing, TimeLimit, clip
 from .channel import Channel, Closed, Overdue, TooLarge
-from .limits import Limits
+from .limits import EXTENSIONS, Limits
 
 _GRACE = 3.0  # the kernel stops its own code in time; this much later it is stopped from outside
 
@@ -124,7 +124,7 @@ class RemoteKernel:
     def _ask(self, request: tuple, seconds: float, lent: dict) -> tuple:
         if self.dead:
             raise KernelDied(self.dead)
-        deadline = time.monotonic() + seconds + _GRACE
+        deadline = time.monotonic() + seconds * (1 + EXTENSIONS) + _GRACE
         failure: Exception | None = None
         try:
             self.channel.send(request, lambda f: self._lend(f, lent), deadline)
@@ -138,7 +138,7 @@ class RemoteKernel:
                 failure = self._callback(reply, lent, failure, deadline)
                 deadline += time.monotonic() - began
         except Overdue:
-            raise self._die(f"it did not stop after {seconds:g} seconds") from None
+            raise self._die("it did not stop when its time was up") from None
         except TooLarge as error:
             raise self._die(str(error)) from None
         except Closed:

@@ -13,7 +13,7 @@ from pathlib import Path
 import inferlab
 
 from . import seccomp
-from .isolate import FIRST_UID, HOME
+from .isolate import HOME, first_uid
 from .warm import OFFLINE, THREADS
 
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime")
@@ -78,7 +78,7 @@ def missing() -> str:
         return "bubblewrap (the program bwrap) is not installed"
     if not seccomp.supported():
         return f"no system-call filter is known for {platform.machine()}"
-    trial = subprocess.run(command([sys.executable, "-c", _TRIAL, str(FIRST_UID)]), capture_output=True, text=True,
+    trial = subprocess.run(command([sys.executable, "-c", _TRIAL, str(first_uid())]), capture_output=True, text=True,
                            check=False)
     if trial.returncode != 0:
         reason = (trial.stderr.strip().splitlines() or [f"exit code {trial.returncode}"])[-1]

@@ -214,10 +214,11 @@ class _Clock:
     def __init__(self, seconds: float):
         self.left = seconds
         main = threading.current_thread() is threading.main_thread()
-        self.usable = main and hasattr(signal, "setitimer") and signal.getitimer(signal.ITIMER_REAL)[0] == 0
+        self.usable = main and hasattr(signal, "setitimer")
 
     def __enter__(self) -> Self:
         if self.usable:
+            self.began, self.outer = time.monotonic(), signal.setitimer(signal.ITIMER_REAL, 0)
             self.before = signal.signal(signal.SIGALRM, _expire)
             self.start()
         return self
@@ -226,6 +227,9 @@ class _Clock:
         if self.usable:
             self.stop()
             signal.signal(signal.SIGALRM, self.before)
+            if self.outer[0]:  # somebody else's timer goes on with what is left of it
+                left = self.outer[0] - (time.monotonic() - self.began)
+                signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), self.outer[1])
 
     def start(self) -> None:
         self.since = time.monotonic()
