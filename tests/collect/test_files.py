@@ -101,13 +101,13 @@ def test_an_old_notebook_format(hand_in, solved, placed):
 
 def test_the_latest_counts_and_the_others_are_kept(course, roster, hand_in, solved):
     first, second = solved(double="def double(x):\n    return 1"), solved()
-    first["metadata"]["inferlab"]["submitted"] = "2027-01-10T10:00:00+00:00"
-    second["metadata"]["inferlab"]["submitted"] = "2027-01-11T10:00:00+00:00"
+    first["metadata"]["inferlab"]["submitted"] = "2026-01-10T10:00:00+00:00"
+    second["metadata"]["inferlab"]["submitted"] = "2026-01-11T10:00:00+00:00"
     report = hand_in({"z.ipynb": first, "a.ipynb": second})
     assert lines(report)["z.ipynb"].status == "older"
     assert lines(report)["a.ipynb"].status == "collected"
     assert "x + x" in course.submitted("ada", LAB).read_text("utf-8")
-    assert "2027-01-11 10:00:00" in (course.submitted("ada", LAB).parent / "timestamp.txt").read_text()
+    assert "2026-01-11 10:00:00" in (course.submitted("ada", LAB).parent / "timestamp.txt").read_text()
     kept = list((course.root / "collected" / LAB / "ada").glob("*.ipynb"))
     assert len(kept) == 2
     # Handing in again: the same changes nothing, an older one does not replace a later one.
@@ -200,10 +200,10 @@ def test_canvass_download(course, roster, inbox, solved):
 
 
 def test_blackboards_download_gives_the_time(course, roster, inbox, solved):
-    path = zip_of(inbox / "b.zip", {"Lab 90_grace_attempt_2027-01-15-13-30-00_x.ipynb": solved("")})
+    path = zip_of(inbox / "b.zip", {"Lab 90_grace_attempt_2026-01-15-13-30-00_x.ipynb": solved("")})
     report = collect(course, [path], roster)
     assert report.lines[0].learner == "grace"
-    assert report.lines[0].received == "2027-01-15T13:30:00+00:00"
+    assert report.lines[0].received == "2026-01-15T13:30:00+00:00"
 
 
 def test_a_zip_that_a_learner_made_inside_the_platforms_zip(course, roster, inbox, solved, tmp_path):
@@ -310,8 +310,84 @@ def test_learner_is_read_as_text_and_never_run(hand_in, solved, tmp_path, cell):
 
 def test_a_platforms_list_of_times_counts(course, roster, hand_in, solved, tmp_path):
     table = tmp_path / "times.csv"
-    table.write_text("id,time\nAda Lovelace,2027-01-16T09:00:00+01:00\n")
+    table.write_text("id,time\nAda Lovelace,2026-01-16T09:00:00+01:00\n")
     times = read_times(table, roster)
-    assert times == {"ada": datetime(2027, 1, 16, 8, tzinfo=UTC)}
+    assert times == {"ada": datetime(2026, 1, 16, 8, tzinfo=UTC)}
     report = hand_in({"x.ipynb": solved()}, times=times)
-    assert report.lines[0].received == "2027-01-16T08:00:00+00:00"
+    assert report.lines[0].received == "2026-01-16T08:00:00+00:00"
+
+
+# -- odd content ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("stamp", "said"), [("0001-01-01T00:00:00+23:59", "cannot be read"), ("yesterday", "cannot be read"),
+                                             ("9999-12-31T23:59:59-23:00", "cannot be read"), ("2199-01-01", "still to come")])
+def test_a_time_that_cannot_be_is_not_believed(hand_in, solved, stamp, said):
+    notebook = solved()
+    notebook["metadata"]["inferlab"]["submitted"] = stamp
+    line = hand_in({"a.ipynb": notebook}).lines[0]
+    assert line.status == "collected"
+    assert line.received.startswith(str(datetime.now(UTC).year))
+    assert said in " ".join(line.notes)
+
+
+def test_half_a_surrogate_pair_and_control_characters(hand_in, solved, placed, cell):
+    notebook = solved()
+    cell(notebook, "double")["source"] = "def double(x):\n    return x + x  # \ud83d \x00 \x1b[2J"
+    notebook["cells"][0]["source"] = "\udc00"
+    report = hand_in({"a.ipynb": json.dumps(notebook)})
+    assert report.count("collected") == 1
+    assert "return x + x" in placed()["double"].source
+
+
+def test_a_name_with_control_characters_is_shown_without_them(hand_in, solved):
+    line = hand_in({"x.ipynb": solved("\x1b[31mnobody\n")}).lines[0]
+    assert line.status == "held"
+    assert "\x1b" not in " ".join(line.notes)
+
+
+@pytest.mark.parametrize("nbformat", [4.5, "4", 5, None, [], True, -1, 10**30])
+def test_a_strange_format_number(hand_in, solved, nbformat):
+    notebook = solved()
+    notebook["nbformat"] = nbformat
+    assert len(hand_in({"a.ipynb": notebook, "b.ipynb": solved("grace")}).lines) == 2
+
+
+def test_a_file_that_breaks_the_sorting_itself_is_held_and_kept(hand_in, solved, course, monkeypatch):
+    from inferlab.grading import collect as module
+
+    def broken(handed_in, released):
+        if handed_in.metadata.get("x"):
+            raise ZeroDivisionError("a fault")
+        return original(handed_in, released)
+
+    original = module.mend
+    monkeypatch.setattr(module, "mend", broken)
+    bad = solved()
+    bad["metadata"]["x"] = True
+    report = hand_in({"a.ipynb": bad, "b.ipynb": solved("grace")})
+    assert "ZeroDivisionError" in " ".join(lines(report)["a.ipynb"].notes)
+    assert lines(report)["b.ipynb"].status == "collected"
+    assert len(list((course.root / "collected" / "held").iterdir())) == 1
+
+
+def test_hundreds_of_damaged_notebooks_never_stop_the_batch(course, roster, inbox, solved):
+    """Random values in random places of a real notebook: each is collected or held, none is a fault, all valid."""
+    import random
+
+    rng = random.Random(7)
+    odd = [None, True, 0, -1, 1e308, "", "x", "\ud800", [], {}, [[]], {"a": {"b": []}}, ["x"], "check-fold", 10**20]
+    for number in range(250):
+        notebook = solved(rng.choice(["ada", "grace", "li", ""]))
+        for _ in range(rng.randint(1, 6)):
+            place = notebook
+            while True:
+                key = rng.choice(list(place)) if isinstance(place, dict) else rng.randrange(len(place))
+                if rng.random() < 0.35 or not isinstance(place[key], dict | list) or not place[key]:
+                    place[key] = rng.choice(odd)
+                    break
+                place = place[key]
+        (inbox / f"{number}.ipynb").write_text(json.dumps(notebook))
+    report = collect(course, [inbox], roster)
+    assert len(report.lines) == 250
+    faults = [note for line in report.lines for note in line.notes if "a fault of inferlab" in note]
+    assert faults == []
+    assert report.count("collected") >= 3

@@ -97,7 +97,7 @@ def test_the_whole_path(run, course, tmp_path):
     inbox.mkdir()
     nbformat.write(solved(course, LAB, "ada"), inbox / "a.ipynb")
     squared = solved(course, LAB, "Grace Hopper", {"double": "def double(x):\n    return x * x"})
-    squared.metadata["inferlab"]["submitted"] = "2027-01-16T13:00:00+00:00"  # the deadline was a day and an hour before
+    squared.metadata["inferlab"]["submitted"] = "2026-01-16T13:00:00+00:00"  # the deadline was a day and an hour before
     nbformat.write(squared, inbox / "b.ipynb")
     nbformat.write(fill_in(course, LAB, "olga", {}), inbox / "c.ipynb")
     (inbox / "d.ipynb").write_text("{")

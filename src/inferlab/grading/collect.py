@@ -11,14 +11,14 @@ import re
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import nbformat
 
 from .build import write_notebook
 from .course import Course, CourseError
-from .incoming import Incoming, incoming
+from .incoming import Incoming, incoming, shown
 from .mend import Mended, mend
 from .reading import HandedIn, UnreadableError, grade_id, read
 from .roster import Roster
@@ -96,7 +96,7 @@ def collect(course: Course, paths: list[Path], roster: Roster, *, lab: str | Non
     for path in paths:
         for item in incoming(path):
             progress(item.label)
-            candidate = _sort(course, item, released, roster, lab, assign or {}, times or {}, report)
+            candidate = _sort_safely(course, item, released, roster, lab, assign or {}, times or {}, report)
             if candidate is not None:
                 candidates.setdefault((candidate.line.learner, candidate.line.lab), []).append(candidate)
     for (learner, name), files in sorted(candidates.items()):
@@ -108,6 +108,20 @@ def collect(course: Course, paths: list[Path], roster: Roster, *, lab: str | Non
     if folder.is_dir():
         (folder / "last-report.json").write_text(json.dumps(report.as_dict(), indent=1, ensure_ascii=False), "utf-8")
     return report
+
+
+def _sort_safely(course: Course, item: Incoming, *rest) -> Candidate | None:
+    """`_sort`, with one promise more: whatever is in a file, the next one gets its turn, and this one is kept and told."""
+    try:
+        return _sort(course, item, *rest)
+    except Exception as error:  # noqa: BLE001 - said in the report; one file must never stop the others
+        line = rest[-1].lines[-1]
+        line.status = "held"
+        line.notes.append(f"could not be sorted ({type(error).__name__}: {shown(str(error))}); a fault of inferlab: tell us")
+        if item.data is not None:
+            line.lab = line.learner = ""
+            _keep(course, item, line, item.received, hashlib.sha256(item.data).hexdigest())
+        return None
 
 
 def _sort(course: Course, item: Incoming, released: dict, roster: Roster, wanted: str | None, assign: dict[str, str],
@@ -145,7 +159,7 @@ def _sort(course: Course, item: Incoming, released: dict, roster: Roster, wanted
     if item.data is None:
         return None
     sha = hashlib.sha256(item.data).hexdigest()
-    received = times.get(line.learner) or _received(handed_in, owner.received, item)
+    received = times.get(line.learner) or _received(handed_in, owner.received, item, line)
     line.received = received.isoformat(timespec="seconds")
     _keep(course, item, line, received, sha)
     if handed_in is None or not line.lab or not line.learner or (wanted and line.lab != wanted):
@@ -178,11 +192,11 @@ def which_lab(handed_in: HandedIn, released: dict[str, nbformat.NotebookNode]) -
     if isinstance(claimed, str) and claimed in released:
         return claimed, ""
     if isinstance(claimed, str) and claimed:
-        return "", f"of '{claimed[:60]}', a lab that is not released here"
+        return "", f"of '{shown(claimed[:60])}', a lab that is not released here"
     return "", "no cell of it is known from any released lab"
 
 
-def _received(handed_in: HandedIn | None, by_platform: datetime | None, item: Incoming) -> datetime:
+def _received(handed_in: HandedIn | None, by_platform: datetime | None, item: Incoming, line: Line) -> datetime:
     """When it was handed in: the platform's word, then the file's own stamp, then the file's time."""
     if by_platform is not None:
         return by_platform
@@ -191,9 +205,14 @@ def _received(handed_in: HandedIn | None, by_platform: datetime | None, item: In
     if isinstance(stamp, str):
         try:
             time = datetime.fromisoformat(stamp)
-        except ValueError:
+            time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+        except (ValueError, OverflowError):
+            line.notes.append("its own time of handing in cannot be read: the file's time counts")
             return item.received
-        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+        if time > max(item.received, datetime.now(UTC)) + timedelta(days=1):
+            line.notes.append(f"says it was handed in at {time.isoformat()}, which is still to come: the file's time counts")
+            return item.received
+        return time
     return item.received
 
 

@@ -70,27 +70,27 @@ def _file(path: Path, parts: tuple[str, ...], label: str, given: bool = False) -
     try:
         info = path.lstat()
     except OSError as error:
-        yield Incoming(_shown(label), parts, None, datetime.now(UTC), f"cannot be read: {error.strerror}")
+        yield Incoming(shown(label), parts, None, datetime.now(UTC), f"cannot be read: {error.strerror}")
         return
-    received = datetime.fromtimestamp(info.st_mtime, UTC)
+    received = _file_time(info.st_mtime)
     if path.is_symlink():
-        yield Incoming(_shown(label), parts, None, received, "a link to somewhere else: not followed")
+        yield Incoming(shown(label), parts, None, received, "a link to somewhere else: not followed")
     elif not path.is_file():
-        yield Incoming(_shown(label), parts, None, received, "not a regular file")
+        yield Incoming(shown(label), parts, None, received, "not a regular file")
     elif _is_ignored(parts):
-        yield Incoming(_shown(label), parts, None, received, ignored=True)
+        yield Incoming(shown(label), parts, None, received, ignored=True)
     elif zipfile.is_zipfile(path):
         # The zip that `collect` was given is a platform's download; any other one's name may name its learner.
         yield from _archive(path, () if given else parts, label, received, depth=1)
     elif info.st_size > MAX_FILE:
-        yield Incoming(_shown(label), parts, None, received, _too_large(info.st_size))
+        yield Incoming(shown(label), parts, None, received, _too_large(info.st_size))
     else:
         try:
             data = path.read_bytes()
         except OSError as error:
-            yield Incoming(_shown(label), parts, None, received, f"cannot be read: {error.strerror}")
+            yield Incoming(shown(label), parts, None, received, f"cannot be read: {error.strerror}")
             return
-        yield Incoming(_shown(label), parts, data, received)
+        yield Incoming(shown(label), parts, data, received)
 
 
 def _archive(source: Path | BytesIO, parts: tuple, label: str, received: datetime, depth: int) -> Iterator[Incoming]:
@@ -102,7 +102,7 @@ def _archive(source: Path | BytesIO, parts: tuple, label: str, received: datetim
             if len(members) > MAX_MEMBERS or total > MAX_ARCHIVE_TOTAL:
                 problem = (f"a zip of {len(members)} files and {total // MEGABYTE} MB unpacked: over the limits of "
                            f"{MAX_MEMBERS} files and {MAX_ARCHIVE_TOTAL // MEGABYTE} MB")
-                yield Incoming(_shown(label), parts, None, received, problem)
+                yield Incoming(shown(label), parts, None, received, problem)
                 return
             budget = MAX_ARCHIVE_TOTAL
             for member in members:
@@ -110,19 +110,19 @@ def _archive(source: Path | BytesIO, parts: tuple, label: str, received: datetim
                 budget -= sum(len(item.data or b"") for item in found)
                 yield from found
                 if budget < 0:
-                    yield Incoming(_shown(label), parts, None, received, "unpacks to more than it says: reading stopped")
+                    yield Incoming(shown(label), parts, None, received, "unpacks to more than it says: reading stopped")
                     return
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
-        yield Incoming(_shown(label), parts, None, received, f"a damaged zip: {error}")
+        yield Incoming(shown(label), parts, None, received, f"a damaged zip: {error}")
 
 
 def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, above: tuple, label: str, depth: int) -> Iterator[Incoming]:
     pieces = tuple(p for p in PurePosixPath(member.filename.replace("\\", "/")).parts if p not in ("/", "..", "."))
     parts = (*above, *(pieces or ("unnamed",)))
-    shown = _shown(f"{label}/{member.filename}")
+    name = shown(f"{label}/{member.filename}")
     received = _zip_time(member)
     if _is_ignored(parts):
-        yield Incoming(shown, parts, None, received, ignored=True)
+        yield Incoming(name, parts, None, received, ignored=True)
         return
     problem = _member_problem(member)
     data = None
@@ -135,14 +135,14 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, above: tuple, lab
         else:
             problem = _too_large(len(data)) if len(data) > MAX_FILE else ""
     if problem:
-        yield Incoming(shown, parts, None, received, problem)
+        yield Incoming(name, parts, None, received, problem)
     elif data[:4] == b"PK\x03\x04" and zipfile.is_zipfile(BytesIO(data)):
         if depth >= MAX_DEPTH:
-            yield Incoming(shown, parts, None, received, "a zip in a zip in a zip: not opened")
+            yield Incoming(name, parts, None, received, "a zip in a zip in a zip: not opened")
         else:
             yield from _archive(BytesIO(data), parts, f"{label}/{member.filename}", received, depth + 1)
     else:
-        yield Incoming(shown, parts, data, received)
+        yield Incoming(name, parts, data, received)
 
 
 def _member_problem(member: zipfile.ZipInfo) -> str:
@@ -166,6 +166,13 @@ def _is_ignored(parts: tuple[str, ...]) -> bool:
     return any(part in IGNORED_NAMES or part.startswith("._") for part in parts)
 
 
+def _file_time(seconds: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return datetime(1980, 1, 1, tzinfo=UTC)
+
+
 def _zip_time(member: zipfile.ZipInfo) -> datetime:
     try:
         return datetime(*member.date_time, tzinfo=UTC)
@@ -173,8 +180,13 @@ def _zip_time(member: zipfile.ZipInfo) -> datetime:
         return datetime(1980, 1, 1, tzinfo=UTC)
 
 
-def _shown(label: str) -> str:
+def _from_disk(label: str) -> bool:
+    """Whether every surrogate in a name is one of those that stand for a byte of a file name that is not UTF-8."""
+    return all("\udc80" <= char <= "\udcff" for char in label if "\ud800" <= char <= "\udfff")
+
+
+def shown(label: str) -> str:
     """A name as text for a terminal: no control characters, no line breaks, at most 200 characters."""
-    label = os.fsencode(label).decode("utf-8", "replace")
+    label = label.encode("utf-8", "surrogateescape" if _from_disk(label) else "replace").decode("utf-8", "replace")
     clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in label)
     return clean if len(clean) <= 200 else clean[:120] + "..." + clean[-77:]

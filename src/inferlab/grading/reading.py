@@ -5,6 +5,7 @@ behind (the original file is kept beside the submission), so a 100 MB notebook g
 """
 
 import json
+import re
 import warnings
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,8 @@ def read(data: bytes) -> HandedIn:
         raise UnreadableError("not a notebook: JSON nested too deeply") from None
     except ValueError as error:
         raise UnreadableError(_not_json(text, error)) from None
+    if re.search(r"\\u[dD][89a-fA-F]", text):
+        raw = _encodable(raw)
     if not isinstance(raw, dict) or not ("cells" in raw or "worksheets" in raw):
         raise UnreadableError("JSON, but not a notebook: it has no cells")
     raw = _format_4(raw, notes)
@@ -58,6 +61,15 @@ def read(data: bytes) -> HandedIn:
         raise UnreadableError(f"its cells hold more than {MAX_TEXT:,} characters of text")
     metadata = raw.get("metadata")
     return HandedIn(metadata if isinstance(metadata, dict) else {}, cells, notes)
+
+
+def _encodable(value: Any) -> Any:
+    """JSON data in which half a surrogate pair, which no file can hold, is the replacement character."""
+    if isinstance(value, str):
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(item) for key, item in value.items()}
+    return [_encodable(item) for item in value] if isinstance(value, list) else value
 
 
 def _text(data: bytes) -> tuple[str, list[str]]:
@@ -96,13 +108,14 @@ def _not_json(text: str, error: ValueError) -> str:
 def _format_4(raw: dict, notes: list[str]) -> dict:
     """A notebook of format 1 to 3 brought to 4 by nbformat; format 4 as it is."""
     major = raw.get("nbformat", 4 if "cells" in raw else 3)
-    if major == 4 and "cells" in raw:
+    if "cells" in raw and "worksheets" not in raw:  # only formats before 4 have worksheets, whatever the number says
         return raw
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             converted = nbformat.convert(nbformat.from_dict(raw), 4)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError, nbformat.ValidationError) as error:
+    except (AttributeError, IndexError, KeyError, RecursionError, TypeError, UnboundLocalError, ValueError,
+            nbformat.ValidationError) as error:
         raise UnreadableError(f"a notebook of format {str(major)[:10]} that cannot be converted "
                               f"({type(error).__name__})") from error
     notes.append(f"converted from notebook format {major}")

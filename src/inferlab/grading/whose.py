@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from inferlab.lab.identity import normalize
 
+from .incoming import shown
 from .reading import HandedIn
 from .roster import Roster
 
@@ -81,9 +82,9 @@ def whose(parts: tuple[str, ...], handed_in: HandedIn | None, roster: Roster, la
     platform, names, owner.received = platform_name(parts)
     if platform:
         if identity := _first(roster, names):
-            said[f"{platform}'s name '{names[0]}'"] = identity
+            said[f"{platform}'s name '{shown(names[0])}'"] = identity
         else:
-            owner.notes.append(f"{platform} says '{names[0]}', whom the roster does not know")
+            owner.notes.append(f"{platform} says '{shown(names[0])}', whom the roster does not know")
     if handed_in is not None:
         about = handed_in.metadata.get("inferlab")
         stamped = about.get("learner") if isinstance(about, dict) else None
@@ -92,13 +93,13 @@ def whose(parts: tuple[str, ...], handed_in: HandedIn | None, roster: Roster, la
             if not normalize(text):
                 continue
             if namesakes := roster.namesakes(text):
-                owner.problem = f"{by} is '{text[:60]}', which is {' and '.join(namesakes)}: give each an alias"
+                owner.problem = f"{by} is '{shown(text[:60])}', which is {' and '.join(namesakes)}: give each an alias"
             elif identity := roster.resolve(text):
                 said[by] = identity
             else:
-                owner.notes.append(f"{by} is '{text[:60]}', whom the roster does not know" + _hint(roster, text))
+                owner.notes.append(f"{by} is '{shown(text[:60])}', whom the roster does not know" + _hint(roster, text))
     if by_path := _by_path(parts, roster, lab):
-        said[f"the file's place '{by_path[1]}'"] = by_path[0]
+        said[f"the file's place '{shown(by_path[1])}'"] = by_path[0]
     people = sorted(set(said.values()))
     if len(people) > 1:
         owner.problem = "named twice: " + ", ".join(f"{by} is {identity}" for by, identity in said.items())

@@ -82,7 +82,7 @@ def anchors(source: str) -> set[str]:
         return {f"%%explain {first[1]}"}
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
     found = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)}
     targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
