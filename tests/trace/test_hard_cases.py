@@ -656,3 +656,53 @@ def test_a_manual_loop_over_components_is_traced(sd):
     assert t["guidance"].calls == 4
     assert t["vae.decode"][0].step is None
     assert [b.step for b in t["unet"]] == [1, 2, 3, 4]
+
+
+# -- other kinds of targets ------------------------------------------------------------------------------------
+
+
+def test_a_transformers_pipeline_is_a_pipeline():
+    made, _ = zoo.MODELS["llama"]()
+    pipe = tf.pipeline("text-generation", model=made, tokenizer=zoo.tokenizer(32), device="cpu")
+    expected = pipe("a b c", max_new_tokens=3, do_sample=False)
+    with trace(pipe) as t:
+        assert pipe("a b c", max_new_tokens=3, do_sample=False) == expected
+    assert t["tokenizer"].calls == 1
+    assert t["model.generate"].calls == 1
+    assert t["model"].calls == t.steps == 3
+    assert {"preprocess", "forward", "postprocess"} <= set(t.names)
+
+
+@pytest.mark.parametrize("kind", ["symbolic", "script", "jit"])
+def test_graph_modules_are_one_boundary_or_more(kind):
+    plain = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    make = {
+        "symbolic": torch.fx.symbolic_trace,
+        "script": torch.jit.script,
+        "jit": lambda m: torch.jit.trace(m, torch.ones(1, 4)),
+    }
+    made, expected = make[kind](plain), plain(torch.ones(1, 4))
+    with trace(made, depth="all") as t:
+        assert torch.equal(made(torch.ones(1, 4)), expected)
+    assert len(t) == (3 if kind == "symbolic" else 1)
+    assert bool(t.notes) == (kind != "symbolic")
+
+
+def test_a_class_can_be_named_for_all_its_instances():
+    made, call = zoo.MODELS["llama"]()
+    with trace((tf.DynamicCache, "update")) as t:
+        call(made)
+    assert t["DynamicCache.update"].calls == 8
+
+
+def test_every_wrap_is_counted_out_when_traces_share_classes(sd):
+    pipe, _ = sd
+    from inferlab.trace import patches
+
+    with trace(pipe):
+        with trace(pipe, depth="all"):
+            pass
+        draw(pipe)
+        assert patches._patches
+    assert patches._patches == {}
+    assert patches.originals == {}

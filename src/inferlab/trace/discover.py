@@ -10,6 +10,7 @@ import types
 import warnings
 from collections.abc import Mapping
 
+import torch
 from torch.nn import Module, ModuleDict, ModuleList, Sequential
 
 # Packages whose objects are data or plumbing: no methods of theirs are steps of a pipeline.
@@ -241,7 +242,7 @@ def named_modules(root: Module, prefix: str = "") -> list:
         if known:
             continue
         seen.add(id(module))
-        for child, part in reversed(module._modules.items()):
+        for child, part in reversed(list(module._modules.items())):
             if part is not None:
                 waiting.append((f"{name}.{child}" if name else child, part))
     return found
@@ -271,10 +272,17 @@ def original(module: Module) -> Module:
     return getattr(module, "_orig_mod", module)
 
 
+def forward_of(module: Module):
+    """The function whose parameters a module's call has."""
+    found = inspect.getattr_static(type(original(module)), "forward", None)
+    return found if isinstance(found, types.FunctionType) else Module.__call__
+
+
 def is_compiled(module: Module) -> bool:
-    """Whether calling a module runs compiled code: torch.compile(module), module.compile() or a compiled forward."""
+    """Whether calling a module runs compiled code: torch.compile, module.compile(), TorchScript."""
     return (
-        "_orig_mod" in getattr(module, "_modules", {})
+        isinstance(module, torch.jit.ScriptModule)
+        or "_orig_mod" in getattr(module, "_modules", {})
         or getattr(module, "_compiled_call_impl", None) is not None
         or hasattr(vars(module).get("forward"), "_torchdynamo_orig_callable")
     )

@@ -144,7 +144,7 @@ class Instrument:
 
     def _say_compiled(self, name: str) -> None:
         self.recorder.note(
-            f"{name} is compiled by torch.compile: its call is one boundary, what happens inside its graph is not seen"
+            f"{name} is compiled: its call is one boundary, what happens inside its graph is not seen"
         )
 
     def _add_inner(self, name, module, owner, prefix, bare) -> None:
@@ -268,7 +268,11 @@ class Instrument:
             return self._place_module(
                 holder, self._module_point(method, holder, f"named:{id(holder)}", 0), method
             )
-        if isinstance(holder, types.ModuleType) or method in vars(holder):
+        if isinstance(holder, type):  # a class: every instance's calls
+            point = self._function_point(f"{holder.__name__}.{method}", function, skip=1)
+            self._place_everywhere(patches.acquire(holder, method, "method"), point)
+            return None
+        if isinstance(holder, types.ModuleType) or method in getattr(holder, "__dict__", {}):
             label = f"{holder.__name__}.{method}" if isinstance(holder, types.ModuleType) else method
             point = self._function_point(label, function, skip=0)
             self._place_everywhere(patches.acquire(holder, method, "attribute"), point)
@@ -328,7 +332,7 @@ class Instrument:
 
     def _module_point(self, name, module, owner, rule, coarse=True):
         base = owner.partition(":")[2] if owner.startswith("component:") else name
-        parameters = self._signature(type(discover.original(module)).forward)
+        parameters = self._signature(discover.forward_of(module))
         if coarse or self._keeps(name):
             return FullPoint(
                 self.recorder, name, "module", owner, rule, parameters, base=base, keep=self._keeps(name)

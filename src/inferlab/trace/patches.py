@@ -117,7 +117,10 @@ class Patch:
             points = entries.get(id(self)) or adopt(self)
             if points is None:
                 return original(self, *args, **kwargs)
-            return points[0].run(points, 0, original, (self, *args), kwargs)
+            point = points[0]
+            if point.lean and len(points) == 1:
+                return point.run_lean(original, self, args, kwargs)
+            return point.run(points, 0, original, (self, *args), kwargs)
 
         self._place(traced)
 
