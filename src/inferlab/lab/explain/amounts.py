@@ -124,12 +124,12 @@ def _owner(i: int, mentions: list[Mention], of: Mapping, tokens) -> str | None:
     return before[-1].term if before else after[0].term if after else None
 
 
-_LINK = frozenset(listed("is are was were be not isn't aren't never of = : equals has have to the with at in a my from only still always stays stay remains remain size length count axis "
+_LINK = frozenset(listed("is are was were be not isn't aren't never of = : equals has have to the with at in a my from only still always changes changed change increases increased doubles doubled rises rose expands extends shrinks drops turns gets got starts started jumps growing changing stays stay remains remain size length count axis "
                   "dimension dim number becomes become goes grew grows go went ran runs ends end reaches reached reach up until -> \u2192 ( ) as by value about over"))
 
 
 _BINDS = frozenset(listed("is are was were be not isn't aren't of = : equals has have my from becomes goes grew grows go went ran runs ends end reaches reached reach "
-                          "length size count number -> \u2192 ( stays stay remains remain axis dimension dim until up value"))
+                          "length size count number -> \u2192 ( changes changed change increases increased doubles doubled rises rose expands extends shrinks drops turns gets got starts started jumps growing changing stays stay remains remain axis dimension dim until up value"))
 
 
 def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | None:

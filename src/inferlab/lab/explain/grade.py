@@ -86,7 +86,13 @@ def _too_long(text: str) -> Outcome:
 
 def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[str, object], words: Vocabulary) -> Outcome:
     results = []
-    found = [r for s in parts for r in relations(s, words.mentions(s), actors_of([*slot.award, *slot.deny], rubric.terms))]
+    actors, prior, found = actors_of([*slot.award, *slot.deny], rubric.terms), "", []
+    earlier: tuple[tuple[str, bool], ...] = ()
+    for s in parts:
+        mentions = words.mentions(s)
+        found += relations(s, mentions, actors, prior, earlier)
+        earlier += tuple((m.term, s.tokens[m.end - 1].word.endswith("s")) for m in mentions)
+        prior = next((m.term for m in reversed(mentions) if m.term in actors), prior)
     if slot.award or slot.deny:
         results.append(_claims(found, slot, rubric, parts, words))
     refuted = bool(_refuted(found, slot, rubric))
@@ -102,6 +108,9 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
         said = {m.term for s in parts for m in words.mentions(s)}
         if not said & set(slot.topic):
             results.append(review("This does not name what the question asks about; a person will read it."))
+    missing = [name for name in slot.names if name not in {m.term for s in parts for m in words.mentions(s)}]
+    if missing:
+        results.append(review("Part of what the question asks about is not named; a person will read it.", tuple(missing)))
     denied = [r for r in results if r.verdict == "deny"]
     if denied:
         return denied[0]

@@ -56,7 +56,7 @@ CARRIERS = _table({
     ("compute", +1): "pricier, expensive, costlier, more expensive, costly, dearer",
 })
 VERBS_UP = _table({+1: "increase, raise, rise, grow, climb, double, triple, boost, inflate, go up, shoot up, elevate, multiply, "
-                       "scale up, scales with, quadruple, expand, lengthen, crank, bump, crank up, turn up, push up, drive up, swell, "
+                       "scale up, scale, quadruple, expand, lengthen, crank, bump, crank up, turn up, push up, drive up, swell, "
                        "add, adding, gain, bump up, ramp up, quadruples"})
 VERBS_DOWN = _table({-1: "decrease, reduce, lower, drop, fall, shrink, cut, save, halve, go down, decline, minimise, minimize, limit, "
                          "free, diminish, trim, lessen, come down, cut down, cap, relieve, slash, bring down, push down, avoid, spare, "

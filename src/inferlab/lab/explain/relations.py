@@ -17,6 +17,9 @@ _ASIDE = frozenset(listed("by with from using through via after before at for li
                    "following according alongside beside besides"))
 _OF = frozenset(listed("of by with in to for into using via on at within inside through under between after as like during"))
 _AGENT_BY = frozenset(listed("by via through inside in within"))
+_CONTROL = frozenset(listed("tell ask let allow caus forc enabl instruct want get mak help lead"))
+"""`tells the UNet to update`: the object acts, not the subject."""
+_REMOVAL = frozenset(listed("subtract remov strip tak peel pull clean clear"))
 _BE = frozenset(listed("is are was were be been being am get gets got getting gets become becomes became 's"))
 _GLUE = frozenset(listed("the a an this that these those its their my your our each every all both of current new next old previous noisy cleaner cleaned clean less "
                   "own same whole full entire slightly more single one small little bit resulting final only just then now also actually really "
@@ -49,8 +52,13 @@ class Relation:
     near: bool = True
 
 
-def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str]) -> list[Relation]:
-    """Every verb of the sentence with its agents and objects among the rubric's terms."""
+def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str], prior: str = "", earlier: tuple[tuple[str, bool], ...] = ()
+              ) -> list[Relation]:
+    """Every verb of the sentence with its agents and objects among the rubric's terms.
+
+    `prior` is the actor that the text named last before this sentence: what `it` stands for when the sentence has named
+    none. `earlier` are the terms named before, each with whether it was a plural: what `it` and `them` may stand for.
+    """
     tokens = sentence.tokens
     marks = negators(tokens)
     mentions = [m for m in mentions if not (m.end - m.at == 1 and tokens[m.at].word.endswith("ed") and m.at and tokens[m.at - 1].word in _BE)]
@@ -60,13 +68,23 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
     verbs = _verbs(tokens, taken)
     out = []
     subject: tuple[frozenset[str], bool] = (frozenset(), False)
+    doer: tuple[frozenset[str], str] = (frozenset(), "")
     for n, (at, end, classes) in enumerate(verbs):
         before_verb = verbs[n - 1][1] if n else 0
         after = next((v[0] for v in verbs[n + 1:] if not _infinitive(tokens, v[0])), len(tokens))
         agents, objects, bad, sure, passive = _roles(tokens, mentions, actors, at, end, after)
         if not passive and n and subject[0] and _goes_on(tokens, at) and not any(before_verb <= m.at and m.end <= at and m.at > _joint(tokens, at) for m in mentions):
             agents, sure = subject
-        subject = (objects if passive else agents, sure or passive)
+        if not passive and at and tokens[at - 1].word == "to" and doer[0] and doer[1] not in _CONTROL:
+            agents, sure = doer[0], True
+        doer = (agents - {"it"}, tokens[at].stem)
+        if "it" in agents and not passive:
+            named = [m.term for m in mentions if m.end <= at and m.term in actors and not _possessive(tokens, m)]
+            agents = frozenset({named[-1] if named else prior or "it"})
+        if "it" in objects and not passive:
+            objects, sure = (objects - {"it"}) | _antecedents(tokens, mentions, agents, at, end, earlier), False
+        if not passive or any(t.word in _BE for t in tokens[max(0, at - 4):at]):
+            subject = (objects if passive else agents, sure or passive)
         if not passive:
             by = _by_agent(tokens, [m for m in mentions if end <= m.at < after], actors, end, after) if (agents or objects) and "changes" in classes else frozenset()
             if by and by != agents:
@@ -82,6 +100,10 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
         head = max((m.end for m in mentions if m.end <= at and m.term in agents), default=at)
         near = not any(t.word in (",", ";", "but", "while", "whereas") for t in tokens[head:at])
         close = any(0 <= m.at - end <= 5 for m in mentions) or not objects
+        made = _into(tokens, mentions, end, after) if agents and "changes" in classes and not passive else frozenset()
+        if made:
+            out.append(Relation(agents, frozenset({"makes"}), made, tokens[at].word, no, hedged,
+                                frame_from <= tokens[at].start - tokens[0].start < frame_to, sure, at, sentence.text))
         out.append(Relation(agents, classes, objects, tokens[at].word, no, hedged,
                             frame_from <= tokens[at].start - tokens[0].start < frame_to, sure, at, sentence.text, bad, close, near))
     out += _arrows(sentence, mentions, hedged)
@@ -95,6 +117,18 @@ def is_hedged(sentence: Sentence, frame_from: int = 0, frame_to: int = 0) -> boo
     start = sentence.tokens[0].start
     return any(_HEDGES.match(sentence.tokens, n) for n, t in enumerate(sentence.tokens)
                if t.kind == "word" and not frame_from <= t.start - start < frame_to)
+
+
+def _antecedents(tokens, mentions, agents, at, end, earlier) -> frozenset[str]:
+    """What `it` or `them` behind a verb stands for: the nearest thing of that number named before (agents apart), and
+    what the text named first."""
+    many = any(t.word in ("them", "these", "those", "they", "their", "ones") for t in tokens[end:end + 7])
+    named = [*earlier, *((m.term, tokens[m.end - 1].word.endswith("s")) for m in mentions if m.end <= at)]
+    fit = [(term, plural) for term, plural in named if term not in agents]
+    if not fit:
+        return frozenset({"it"})
+    same = [term for term, plural in fit if plural == many]
+    return frozenset({fit[0][0], *(same[-1:] or [fit[-1][0]])})
 
 
 def _joint(tokens: tuple[Token, ...], at: int) -> int:
@@ -133,6 +167,8 @@ def _verbs(tokens: tuple[Token, ...], taken: set[int]) -> list[tuple[int, int, f
     out, i = [], 0
     while i < len(tokens):
         hit = _VERBS.match(tokens, i) if tokens[i].kind == "word" and i not in taken else None
+        if hit and tokens[i].word == "means" and i and tokens[i - 1].word == "by":
+            hit = None
         if hit and hit[0] == 1 and tokens[i].stem in ("get", "becom") and tokens[i + 1:i + 2] and _participle(tokens[i + 1]):
             hit = None
         if hit and not (hit[0] == 1 and _noun_use(tokens, i)):
@@ -233,6 +269,13 @@ def _cleft(tokens, left, right, at, end):
     return (subject, copula) if subject else None
 
 
+def _into(tokens, mentions, end, after) -> frozenset[str]:
+    """What comes out of a change: `turns the latents into pixels`."""
+    return frozenset(m.term for m in mentions if end <= m.at < after and any(
+        t.word == "into" for t in tokens[max(end, m.at - 4):m.at]) and not any(o.at > end and o.end <= m.at and any(
+            t.word == "into" for t in tokens[max(end, o.at - 4):o.at]) for o in mentions))
+
+
 def _by_follows(tokens, end) -> bool:
     return any(t.word == "by" for t in tokens[end:end + 4])
 
@@ -240,7 +283,9 @@ def _by_follows(tokens, end) -> bool:
 def _by_agent(tokens, right, actors, end, after) -> frozenset[str]:
     for m in right:
         word = _preposition(tokens, m.at, right, end)
-        if word in _AGENT_BY and m.term in actors and m.at - end <= 14:
+        near = {t.word for t in tokens[max(end, m.at - 4):m.at]}
+        helped = word == "of" and near & {"means", "help"}
+        if (word in _AGENT_BY or helped) and m.term in actors and m.at - end <= 14:
             return frozenset({m.term})
         if word == "using" and m.term in actors and m.at - end <= 4 and not _possessive(tokens, m):
             return frozenset({m.term})
@@ -257,6 +302,8 @@ def _nearest(tokens, left, actors, at):
         near = left[-1]
         if actors is None or near.term in actors:
             return frozenset({near.term}), True, near
+    if head and tokens[head - 1].word in ("it", "they", "this", "these"):
+        return frozenset({"it"}), False, None
     fallback = None
     for m in reversed(left):
         if actors is not None and m.term not in actors:
@@ -285,13 +332,14 @@ def _joined(tokens, left, m: Mention) -> frozenset[str]:
 
 def _objects(tokens, right, end, after):
     found, bad = set(), set()
+    removal = tokens[end - 1].stem in _REMOVAL or tokens[max(0, end - 2)].stem in _REMOVAL
     aside = False
     last = end
     for m in right:
         between = tokens[last:m.at]
         words = [t.word for t in between]
         leads = after < len(tokens) and m.end <= after and all(t.word in lex.AUXILIARY or t.word in _GLUE for t in tokens[m.end:after])
-        if leads and last != end and set(words) & {"and", ",", "or", "then"}:
+        if leads and (last != end or any(t.word in _PRONOUNS or t.kind == "amount" for t in between)) and set(words) & {"and", ",", "or", "then"}:
             break
         if m.at >= after and m.at != after:
             break
@@ -302,7 +350,7 @@ def _objects(tokens, right, end, after):
         if any(w in (";", ":", "while", "whereas", "because", "since", "although", "though", "if", "when") for w in words) or (
                 "but" in words and not bad):
             break
-        preposition = next((w for w in reversed(words) if w in _ASIDE), "")
+        preposition = next((w for w in reversed(words) if w in _ASIDE and not (w == "from" and removal)), "")
         if preposition:
             aside = True
         elif any(w in ("to", "into", "in", "onto") for w in words) or not (set(words) & {"and", ",", "or"}):
@@ -316,7 +364,7 @@ def _objects(tokens, right, end, after):
             found.add(m.term)
         last = m.end
     near = tokens[end:min(after, end + 7)]
-    if any(t.word in _PRONOUNS or t.word in ("their", "ones") for t in near[:3]) or any(
+    if any(t.word in _PRONOUNS - {"that"} or t.word in ("their", "ones") or (t.word == "that" and not i) for i, t in enumerate(near[:3])) or any(
             a.word in ("of", "to") and b.word in _PRONOUNS for a, b in itertools.pairwise(near)):
         found.add("it")
     return frozenset(found), frozenset(bad)
@@ -378,6 +426,24 @@ def _from_to(sentence, mentions, hedged, frame_from, frame_to, marks) -> list[Re
     return out
 
 
+_DEEDS = frozenset(listed("transformation update updating change modification denoising decoding computation conversion replacement refinement"))
+_DONE = frozenset(listed("done performed made carried executed handled"))
+
+
+def _deed(sentence, mentions, i, hedged, frame_from, frame_to, marks) -> list[Relation]:
+    """`the update of the latents is done by the scheduler`."""
+    tokens = sentence.tokens
+    what = next((m for m in mentions if 0 < m.at - i <= 4 and tokens[i + 1].word == "of"), None)
+    done = next((j for j in range(i, min(i + 14, len(tokens))) if tokens[j].word in _DONE), None)
+    if what is None or done is None:
+        return []
+    by = next((m for m in mentions if m.at > done and any(t.word == "by" for t in tokens[done:m.at]) and m.at - done <= 5), None)
+    if by is None:
+        return []
+    return [Relation(frozenset({by.term}), frozenset({"changes", "makes", "decodes"}), frozenset({what.term}), tokens[i].word, negated(tokens, done, marks), hedged,
+                     frame_from <= tokens[i].start - tokens[0].start < frame_to, True, i, sentence.text)]
+
+
 _OUTPUT = frozenset(listed("output outputs result prediction estimate answer returns"))
 
 
@@ -385,6 +451,8 @@ def _nominal(sentence, mentions, hedged, frame_from, frame_to, marks) -> list[Re
     """`the UNet's output is noise`, `the output of the UNet is noise`: the UNet makes noise."""
     tokens, out = sentence.tokens, []
     for i, t in enumerate(tokens):
+        if t.word in _DEEDS:
+            out += _deed(sentence, mentions, i, hedged, frame_from, frame_to, marks)
         if t.word not in _OUTPUT:
             continue
         owner = next((m for m in mentions if m.end == i and (_possessive(tokens, m) or m.end == i)), None)

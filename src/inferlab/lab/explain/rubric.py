@@ -40,7 +40,8 @@ class Trend:
 
     `lever` is a term of the rubric. `gain` and `cost` map quantities (time, memory, quality, compute, speed,
     throughput, transfer, or terms of the rubric) to "up", "down" or "same"; one of each group is wanted.
-    `also` maps further quantities to their way: not wanted, but wrong if said the other way round.
+    `asked` ("up" or "down") is the way in which the question itself pulls the lever: an answer that names no way
+    of its own is read so. `also` maps further quantities to their way: not wanted, but wrong if said the other way round.
     """
 
     lever: str
@@ -48,6 +49,7 @@ class Trend:
     cost: Mapping[str, str]
     switch: bool = False
     also: Mapping[str, str] = field(default_factory=dict)
+    asked: str = ""
 
     def signs(self) -> dict[str, int]:
         out = {q: _SIGN[way] for part in (self.also, self.gain, self.cost) for q, way in part.items()}
@@ -77,13 +79,15 @@ class Amounts:
 @dataclass(frozen=True)
 class Slot:
     """One prose field: the claims that earn it, those that are wrong (with what to tell the learner), its amounts
-    and its trend. `topic` lists terms of which one must be named."""
+    and its trend. `topic` lists terms of which one must be named, `names` terms that must all be. `reads` is the field's
+    label where it is not the slot's name."""
 
     award: list[str] | tuple[str, ...] = ()
     deny: Mapping[str, str] = field(default_factory=dict)
     amounts: Amounts | None = None
     trend: Trend | None = None
     topic: tuple[str, ...] | list[str] = ()
+    names: tuple[str, ...] | list[str] = ()
     reads: str = ""
 
     def __post_init__(self):
@@ -118,7 +122,7 @@ class Rubric:
                     read_claim(part, self.terms)
             if slot.trend and slot.trend.lever not in self.terms:
                 raise ValueError(f"slot {name!r}: the lever {slot.trend.lever!r} is not among the terms")
-            unknown = set(slot.topic) - set(self.terms)
+            unknown = {*slot.topic, *slot.names} - set(self.terms)
             if unknown:
                 raise ValueError(f"slot {name!r}: topic {sorted(unknown)} is not among the terms")
 

@@ -51,7 +51,8 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
     named = tuple((name, rubric.terms[name]) for name in sorted({trend.lever, *signs} & set(rubric.terms)))
     table = _table(named, trend.lever)
     reading = Reading()
-    carried = 1 if trend.switch else None
+    carried = 1 if trend.switch else {"up": 1, "down": -1}.get(trend.asked)
+    reading.lever = trend.asked in ("up", "down")
     for sentence in parts:
         found = effects(sentence, table)
         levers = _levers(sentence, found, trend, vocabulary)
@@ -118,6 +119,9 @@ def _levers(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: V
                     out.append((n, -1))
     else:
         out += _comparisons(sentence, mentions)
+        if not out:
+            out += [(m.at, 1) for m in mentions if any(t.word == "with" for t in tokens[max(0, m.at - 4):m.at])
+                    and not any(t.word in ("fewer", "few", "less", "low", "half") for t in tokens[max(0, m.at - 4):m.at])]
     return sorted(set(out))
 
 

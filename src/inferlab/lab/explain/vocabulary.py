@@ -80,7 +80,7 @@ class Vocabulary:
         near = ""
         if token.stem not in self.known and word not in known_words() and word not in self.known and token.stem not in known_words() \
                 and not any(token.stem.startswith(k[0][:-1]) for k, _ in self.table.prefixes):
-            limit = 1 if len(word) < 6 else 2
+            limit = 1 if len(word) < 8 else 2
             best: tuple[int, str] | None = None
             for form in sorted({token.stem, word}):
                 for candidate, distance, _ in process.extract(form, self.words, scorer=OSA.distance, score_cutoff=limit, limit=None):
