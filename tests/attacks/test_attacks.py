@@ -15,7 +15,7 @@ from conftest import TinyCourse
 from inferlab.grading.batch import grade_lab
 from inferlab.grading.limits import Limits
 
-LIMITS = Limits(cell_seconds=4, call_seconds=2, check_seconds=20, total_seconds=25, memory_mb=600, disk_mb=16,
+LIMITS = Limits(cell_seconds=3, call_seconds=1.5, check_seconds=20, total_seconds=25, memory_mb=600, disk_mb=16,
                 cell_output_kb=64, callbacks=500)
 ATTACKS = {f"a{number:02d}": attack for number, attack in enumerate(hostile.A)}
 
@@ -43,7 +43,7 @@ def graded(tmp_path_factory):
         course.submit(student, notebook)
     for number in (1, 2):
         course.submit(f"honest{number}", course.solution())
-    course.rows = {row.student: row for row in grade_lab(course.course, course.lab, workers=2, limits=LIMITS)}
+    course.rows = {row.student: row for row in grade_lab(course.course, course.lab, workers=4, limits=LIMITS)}
     return course
 
 
