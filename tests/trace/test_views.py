@@ -234,6 +234,14 @@ def test_html_is_well_formed_and_follows_the_theme(guided):
     assert "inferred" in text
 
 
+def test_the_html_of_a_big_trace_stays_small(sd):
+    with trace(sd, depth="all") as t:
+        draw(sd, num_inference_steps=12)
+    assert len(t) > 2000
+    assert len(t._repr_html_()) < 700_000
+    assert "more lines" in t._repr_html_()
+
+
 def test_values_are_escaped():
     def named(text):
         return text

@@ -25,15 +25,21 @@ _STYLE = """<style>
 </style>"""
 
 
+LINES = 1000  # lines that a notebook shows at most
+FOLDED_LINES = 500  # lines in all that can be unfolded by a click: a page of many thousands would be slow
+
+
 def table(trace, lines: list) -> str:
     """The whole table as one HTML fragment."""
     from .table import _heading, only_device
 
     notes = "".join(f'<div class="il-note">note: {escape(note)}</div>' for note in trace.notes)
-    view = _View(any(line.gpu_ms is not None for line in lines), only_device(trace))
-    return framed(
-        f'<div class="il-head">{escape(_heading(trace))}</div>{view.table(lines, head=True)}{notes}'
-    )
+    gpu = any(line.gpu_ms is not None for line in lines)
+    view = _View(gpu, only_device(trace), max(0, FOLDED_LINES - len(lines)))
+    shown = view.table(lines[:LINES], head=True)
+    if len(lines) > LINES:
+        notes += f'<div class="il-note">{len(lines) - LINES} more lines: t.table(level=1) or t.frame()</div>'
+    return framed(f'<div class="il-head">{escape(_heading(trace))}</div>{shown}{notes}')
 
 
 def framed(inside: str) -> str:
@@ -42,10 +48,13 @@ def framed(inside: str) -> str:
 
 
 class _View:
-    """Rows of the table; `device` is the one that all tensors share, left out of every cell."""
+    """Rows of the table; `device` is the one that all tensors share, left out of every cell.
 
-    def __init__(self, gpu: bool, device: str):
-        self.gpu, self.device = gpu, device
+    `left` is how many folded lines may still be put on the page.
+    """
+
+    def __init__(self, gpu: bool, device: str, left: int):
+        self.gpu, self.device, self.left = gpu, device, left
         self.columns = [
             "step",
             "boundary",
@@ -93,11 +102,18 @@ class _View:
 
         time = f" · {human_ms(line.ms)} ms together" if line.boundary is None else ""
         step = escape(line.step) if line.boundary is None else ""
+        folded = line.folded or []
+        inside = folded[: self.left]
+        self.left -= len(inside)
+        rest = len(folded) - len(inside)
+        more = (
+            f'<div class="il-note">{rest} more lines: t.table(unfold=True) or t.frame()</div>' if rest else ""
+        )
         detail = f' <span class="il-k">{text}{time}</span>'
         return (
             f'<tr><td class="il-n">{step}</td><td colspan="{len(self.columns) - 1}" '
             f'style="padding-left:{line.level * 14}px"><details><summary>{label}{detail}</summary>'
-            f"{self.table(line.folded or [], head=False)}</details></td></tr>"
+            f"{self.table(inside, head=False) if inside else ''}{more}</details></td></tr>"
         )
 
 

@@ -1,34 +1,17 @@
 """Puts recording points on everything that a trace's targets hold, and takes them all away again."""
 
-import fnmatch
-import re
 import types
-import weakref
 
 from torch.nn import Module
 
 from . import discover, moves, patches
-from .record import DATA, OPEN, OUTSIDE, RESULT, FullPoint, Point, Recorder, StatefulPoint
+from .placing import Placing
+from .points import AssignmentPoint, CachePoint, PipelinePoint, worker_kind
+from .record import DATA, OPEN, OUTSIDE, RESULT, FullPoint, StatefulPoint
 
 
-class Instrument:
-    """The points that one trace has placed, on which objects, under which names."""
-
-    def __init__(self, recorder: Recorder, depth="components", keep=None):
-        self.recorder = recorder
-        self.depth = depth
-        self.keep = keep
-        self.module_names: dict = {}  # id(module) -> its name, for moves
-        self.aliases: dict = {}  # name -> further names of the same module
-        self.components: dict = {}  # name -> object, as found
-        self.pipelines: list = []
-        self._placed: list = []  # (patch, id or None, point)
-        self._known: dict = {}  # id(object) -> reference that empties the tables when the object dies
-        self._held: list = []  # objects that cannot be referenced weakly
-        self._copies: dict = {}  # component name -> how many unknown instances of its class were adopted
-        self._parameters: dict = {}
-        self._classes: set = set()
-        self._originals: list = []
+class Instrument(Placing):
+    """Decides which objects and methods of a trace's targets get a point, and of which kind."""
 
     # -- targets -----------------------------------------------------------------------------------------------
 
@@ -327,174 +310,3 @@ class Instrument:
         """`pipe.scheduler = other` during a trace: what was swapped in is recorded too."""
         point = AssignmentPoint(self)
         self._place(patches.acquire(type(pipe), "__setattr__", "method"), id(pipe), point)
-
-    # -- placing and removing ----------------------------------------------------------------------------------
-
-    def _module_point(self, name, module, owner, rule, coarse=True):
-        base = owner.partition(":")[2] if owner.startswith("component:") else name
-        parameters = self._signature(discover.forward_of(module))
-        if coarse or self._keeps(name):
-            return FullPoint(
-                self.recorder, name, "module", owner, rule, parameters, base=base, keep=self._keeps(name)
-            )
-        return Point(self.recorder, name, "module", owner, rule, parameters, coarse=False, base=base)
-
-    def _place_module(self, module, point, name) -> None:
-        self._place(patches.acquire(type(module), "__call__", "module"), id(module), point)
-        patches.originals[id(module._forward_hooks)] = id(module)
-        self._originals.append(id(module._forward_hooks))
-
-    def _place_method(self, part, method, point, static) -> None:
-        if static:
-            point.skip = 0
-            self._place_everywhere(patches.acquire(type(part), method, "static"), point)
-            return
-        self._place(patches.acquire(type(part), method, "method"), id(part), point)
-        if method in vars(part):  # a callable stored on the instance hides the class's method
-            if hasattr(vars(part)[method], "_torchdynamo_orig_callable"):
-                self._say_compiled(point.name)
-            twin = type(point)(
-                self.recorder,
-                point.name,
-                point.kind,
-                point.owner,
-                point.rule,
-                point.parameters,
-                0,
-                base=point.base,
-            )
-            self._place_everywhere(patches.acquire(part, method, "attribute"), twin)
-
-    def _place(self, patch, key, point) -> None:
-        patch.entries[key] = (*patch.entries.get(key, ()), point)
-        self._placed.append((patch, key, point))
-
-    def _place_everywhere(self, patch, point) -> None:
-        patch.everywhere = (*patch.everywhere, point)
-        self._placed.append((patch, None, point))
-
-    def remove(self) -> None:
-        """Takes every point away; the last trace of a class puts the class back as it was."""
-        with patches.LOCK:
-            for patch, key, point in reversed(self._placed):
-                if key is not None:
-                    left = tuple(p for p in patch.entries.get(key, ()) if p is not point)
-                    if left:
-                        patch.entries[key] = left
-                    else:
-                        patch.entries.pop(key, None)
-                patch.everywhere = tuple(p for p in patch.everywhere if p is not point)
-                patch.adopters[:] = [a for a in patch.adopters if a is not point]
-                patches.release(patch)
-            self._placed.clear()
-            for key in self._originals:
-                patches.originals.pop(key, None)
-            self._originals.clear()
-            self._parameters.clear()
-            self._known.clear()
-            self._held.clear()
-            self.components = {name: type(part).__name__ for name, part in self.components.items()}
-            self.pipelines = []
-            self.module_names = {}
-
-    def _remember(self, part) -> None:
-        key = id(part)
-        if key in self._known:
-            return
-
-        def forget(_):
-            self._known.pop(key, None)
-            for patch, placed, point in self._placed:
-                if placed == key:
-                    patch.entries[key] = tuple(p for p in patch.entries.get(key, ()) if p is not point)
-
-        try:
-            self._known[key] = weakref.ref(part, forget)
-        except TypeError:
-            self._known[key] = None
-            self._held.append(part)
-
-    def _module_names(self, module, prefix) -> None:
-        first: dict = {}
-        for name, part, known in discover.named_modules(module, prefix):
-            if known:
-                self.aliases.setdefault(first[id(part)], []).append(name)
-            else:
-                first[id(part)] = name
-                self.module_names.setdefault(id(part), name or type(module).__name__)
-
-    def _signature(self, function, bound=True):
-        key = (function, bound)
-        if key not in self._parameters:
-            self._parameters[key] = discover.Parameters(function, bound)
-        return self._parameters[key]
-
-    def _matches(self, name: str) -> bool:
-        patterns = self.depth if isinstance(self.depth, (list, tuple)) else (self.depth,)
-        return any(matches(name, pattern) for pattern in patterns)
-
-    def _keeps(self, name: str) -> bool:
-        if not self.keep:
-            return False
-        if self.keep is True:
-            return True
-        patterns = self.keep if isinstance(self.keep, (list, tuple)) else (self.keep,)
-        return any(matches(name, pattern) for pattern in patterns)
-
-
-def matches(name: str, pattern) -> bool:
-    """Whether a boundary's name fits a pattern: a compiled regular expression, or a glob such as `unet.*attn*`."""
-    if isinstance(pattern, re.Pattern):
-        return pattern.search(name) is not None
-    return fnmatch.fnmatchcase(name, pattern)
-
-
-def worker_kind(part) -> str:
-    """What a worker is, by what it can do: scheduler, block, tokenizer, or processor for anything else."""
-    if discover.is_scheduler(part):
-        return "scheduler"
-    if discover.is_block(part):
-        return "block"
-    if hasattr(part, "convert_tokens_to_ids"):
-        return "tokenizer"
-    return "processor"
-
-
-class PipelinePoint(FullPoint):
-    """A pipeline's call: looks first for parts that were swapped in or given new hooks since the last one."""
-
-    __slots__ = ("instrument",)
-
-    def __init__(self, *args, instrument, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.instrument = instrument
-
-    def before(self, args, kwargs):
-        self.instrument.refresh()
-
-
-class CachePoint(FullPoint):
-    """A method of a KV cache: recorded when tensors go in, or when it changes the cache and returns nothing."""
-
-    __slots__ = ()
-
-    def drops(self, log, seq, inputs, outputs, output) -> bool:
-        if log.count != seq + 1:
-            return False
-        return output is not None and not self.recorder.carries_data(inputs)
-
-
-class AssignmentPoint:
-    """`__setattr__` of a traced pipeline: nothing is recorded, but new parts are found."""
-
-    def __init__(self, instrument):
-        self.instrument = instrument
-
-    def run(self, points, index, original, args, kwargs):
-        if index + 1 < len(points):
-            points[index + 1].run(points, index + 1, original, args, kwargs)
-        else:
-            original(*args, **kwargs)
-        value = args[2] if len(args) > 2 else None
-        if isinstance(value, Module) or discover.is_worker(value) or discover.is_pipeline(value):
-            self.instrument.refresh()

@@ -6,7 +6,8 @@ import time
 from . import boundary as records
 from . import changes, facts, fold, perfetto, spec, steps, table, view
 from .diff import Diff, compare
-from .instrument import Instrument, matches
+from .instrument import Instrument
+from .placing import matches
 from .record import Recorder
 
 
