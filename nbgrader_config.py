@@ -39,6 +39,9 @@ c.Autograde.autograde_preprocessors = [
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 
+# Deadlines and penalties come from course.toml and roster/extensions.csv (`inferlab late`).
+c.AssignLatePenalties.plugin_class = "inferlab.grading.lateness.LatePolicyPlugin"
+
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "inferlab.grading.preprocessors.HideTests",

@@ -95,7 +95,9 @@ def test_the_whole_path(run, course, tmp_path):
     """Release, collect, grade, review, late, report, export, feedback, and a hidden test mended afterwards."""
     inbox = tmp_path / "in"
     inbox.mkdir()
-    nbformat.write(solved(course, LAB, "ada"), inbox / "a.ipynb")
+    on_time = solved(course, LAB, "ada")
+    on_time.metadata["inferlab"]["submitted"] = "2026-01-15T12:00:00+00:00"
+    nbformat.write(on_time, inbox / "a.ipynb")
     squared = solved(course, LAB, "Grace Hopper", {"double": "def double(x):\n    return x * x"})
     squared.metadata["inferlab"]["submitted"] = "2026-01-16T13:00:00+00:00"  # the deadline was a day and an hour before
     nbformat.write(squared, inbox / "b.ipynb")

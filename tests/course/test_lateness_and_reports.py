@@ -147,3 +147,9 @@ def test_the_demonstration(course, tmp_path):
     assert "scheduler.step" in result.table
     assert nbformat.read(tmp_path / "demo" / "release" / LAB / f"{LAB}.ipynb", as_version=4)
     assert len([text for text in said if "step" in text]) >= 10
+
+
+def test_the_gradebook_may_be_elsewhere(course):
+    assert course.gradebook_url == f"sqlite:///{course.root}/gradebook.db"
+    (course.root / "course.toml").write_text('[gradebook]\nurl = "sqlite:////tmp/elsewhere.db"\n')
+    assert Course.open(course.root).gradebook_url == "sqlite:////tmp/elsewhere.db"

@@ -41,6 +41,7 @@ class Course:
     wheel_url: str = "https://github.com/{repository}/raw/{branch}/wheels/{wheel}"
     late: LatePolicy = field(default_factory=LatePolicy)
     due: dict[str, datetime] = field(default_factory=dict)
+    database: str = ""
 
     @classmethod
     def open(cls, root: Path | str = ".") -> "Course":
@@ -63,6 +64,7 @@ class Course:
             learners.get("wheel", defaults.wheel_url),
             LatePolicy(float(late.get("per_day", 0)), float(late.get("at_most", 1)), int(late.get("free_days", 0))),
             due,
+            settings.get("gradebook", {}).get("url", ""),
         )
 
     @property
@@ -105,8 +107,8 @@ class Course:
 
     @property
     def gradebook_url(self) -> str:
-        """The default gradebook, SQLite in the course folder."""
-        return f"sqlite:///{self.root / 'gradebook.db'}"
+        """The gradebook: what `course.toml` names, otherwise an SQLite file in the course folder."""
+        return self.database or f"sqlite:///{self.root / 'gradebook.db'}"
 
     @property
     def wheel_name(self) -> str:

@@ -24,7 +24,6 @@ def api(course: Course, root: Path | None = None, db_url: str | None = None):
     config = nbgrader_config(course, root or course.root, db_url or course.gradebook_url)
     if root is not None:
         config.SandboxExecute.results = str(course.root / ".grading")
-    config.AssignLatePenalties.plugin_class = "inferlab.grading.lateness.LatePolicyPlugin"
     return NbGraderAPI(config=config)
 
 
