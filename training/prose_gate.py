@@ -191,7 +191,7 @@ def main() -> None:
     counts = {"uni": dict(sorted(uni.items())), "bi": {k: v for k, v in sorted(bi.items()) if v > 1},
               "tri": {k: v for k, v in sorted(tri.items()) if v > 3}}
     (args.out / "order.json").write_text(json.dumps(counts, separators=(",", ":")) + "\n", encoding="utf-8")
-    common = sorted(w for w, k in words.items() if k >= 6 and len(w) > 2)
+    common = sorted(w for w, k in words.items() if k >= 4 and len(w) > 2)
     (args.out / "words.txt").write_text("\n".join(common) + "\n", encoding="utf-8")
     for cached in (prose_module.model, prose_module.known_words):
         cached.cache_clear()

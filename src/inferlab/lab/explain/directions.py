@@ -85,6 +85,9 @@ _CUES = Table({
     **{k: ("again", v) for k, v in lex.AGAIN.items()},
 })
 _HEDGES = Table(lex.HEDGES)
+_LEADS = frozenset(("mean", "giv", "mak", "need", "use", "requir", "tak", "cost", "produc", "let", "caus", "yield", "bring", "lead", "impl", "creat"))
+_GAIN = frozenset(("gain", "get", "win", "buy", "bring", "improv", "receiv", "benefit"))
+_PAY = frozenset(("pay", "los", "cost", "spend", "sacrific", "suffer", "give"))
 _TRANSITIVE = frozenset(("fre", "cut", "sav", "trim", "avoid", "skip", "remov", "eliminat", "minimis", "minimiz", "limit", "cap", "spar", "add", "gain", "reliev"))
 _STOP = {",", ":", "(", ")", "\u2192", "->", "=>", "="}
 
@@ -102,7 +105,7 @@ def negators(tokens: tuple[Token, ...]) -> list[int]:
             after = tokens[i + 1].word if i + 1 < len(tokens) else ""
             if t.word == "without" and not any(w.word.endswith("ing") for w in tokens[i + 1:i + 3]):
                 continue
-            if not (t.word == "not" and after in ("only", "just", "surprisingly", "merely")) and not (t.word == "no" and after in (
+            if not ((t.word == "not" or t.word.endswith("n't")) and after in ("only", "just", "surprisingly", "merely")) and not (t.word == "no" and after in (
                     "wonder", "matter", "doubt")):
                 out.append(i)
     return out
@@ -153,7 +156,7 @@ def effects(sentence: Sentence, table: Table = _QUANTITY) -> list[Effect]:
     out: list[Effect] = []
     for cue in cues:
         out += _bind(tokens, cue, cues, quantities)
-    out += _so_does(tokens, out, quantities)
+    out += _so_does(tokens, out, quantities) + _what_is(tokens, cues, quantities)
     hedges = [n for n in range(len(tokens)) if _HEDGES.match(tokens, n)]
     out += [Effect("compute", -1 if negated(tokens, c[0], marks) or _prevented(tokens, c[0]) else 1, c[1] - 1, c[1]) for c in cues if c[2] == "again"]
     again = {c[1] - 1 for c in cues if c[2] == "again"}
@@ -169,6 +172,26 @@ def _prevented(tokens: tuple[Token, ...], at: int) -> bool:
     """`avoids recomputing`, `instead of recomputing`, `no need to recompute`: what does not happen."""
     near = [t.stem for t in tokens[max(0, at - 4):at]]
     return bool(set(near) & _PREVENT) or bool({"less", "fewer", "no"} & {t.word for t in tokens[max(0, at - 2):at]}) or ("no" in near and "need" in near) or ("rather" in near and "than" in near)
+
+
+def _what_is(tokens: tuple[Token, ...], cues: list, quantities: list) -> list[Effect]:
+    """`what I gain is fidelity`, `runtime is what I pay`: better and worse, where the quantity has no direction of its own."""
+    out = []
+    for i, t in enumerate(tokens):
+        if t.word != "what":
+            continue
+        verb = next((j for j in range(i + 1, min(i + 8, len(tokens))) if tokens[j].stem in _GAIN | _PAY), None)
+        if verb is None:
+            continue
+        if i and tokens[i - 1].word in ("is", "are", "was"):
+            named = next((q for q in reversed(quantities) if q[1] <= i - 1 and i - 1 - q[1] <= 2 and q[2] != "lever"), None)
+        else:
+            copula = next((j for j in range(verb + 1, min(verb + 8, len(tokens))) if tokens[j].word in ("is", "are", "was")), None)
+            named = next((q for q in quantities if copula is not None and 0 < q[0] - copula <= 4 and q[2] != "lever"), None)
+        if named and not any(named[0] - 4 <= c[0] < named[0] and c[2] in ("mod", "good", "carry", "verb") for c in cues):
+            sign = lex.GOOD.get(named[2], 1) * (1 if tokens[verb].stem in _GAIN else -1)
+            out.append(Effect(named[2], sign, min(i, named[0]), max(verb + 1, named[1])))
+    return out
 
 
 def _so_does(tokens: tuple[Token, ...], found: list[Effect], quantities: list) -> list[Effect]:
@@ -214,6 +237,8 @@ def _bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -
     if kind == "part":
         target = back or ahead
     elif kind in ("mod", "good", "same"):
+        if back and any(t.stem in _LEADS for t in tokens[back[1]:at]):
+            back = None
         target = ahead or back
     elif kind == "verb":
         target = ahead or back

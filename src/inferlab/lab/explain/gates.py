@@ -43,6 +43,7 @@ _FRAME = re.compile(
     r"(?: that\b|\s*:|,)?"
     r"|\b(?:nobody|no one|no-one|none of us|you|one|we|people|learners|students|they|i)\s+(?:might|may|could easily|might easily|should(?:n't| not| never)?|must(?:n't| not| never)?|can(?:not|'t| never)|would(?:n't| not| never)|do(?:n't| not)|could(?:n't| not| never)?|cannot|never)?\s*"
     r"(?:ever |really |honestly |seriously )?(?:claim|believe|say|think|assume|argue|accept|agree|suppose|state|deny|pretend|expect|imagine)s?(?: that\b|\s*:|,|\b)"
+    r"|\b(?:mistake|misconception|error|myth|misunderstanding|fallacy|confusion|mix-up|trap)s?\b[^.;:\n]{0,25}\b(?:(?:is|are|would be) (?:to (?:think|believe|assume|say|claim)|that|thinking|assuming|believing)|to (?:think|believe|assume|say))"
     r"|\b(?:i|we) (?:used to|had|once|first|initially|originally|previously|at first)\s+(?:think|thought|believe|believed|expect|expected|assume|assumed)"
     r"|\b(?:i|we) (?:thought|expected|assumed|believed|doubt|dispute|reject|deny|disagree|refuse)\b"
     r"|\b(?:contrary to|against) (?:the |what |popular |this )|\b(?:the )?(?:following|statement|claim|idea|notion|belief|view|assertion|sentence)s?(?: \w+){0,4} (?:is|are) (?:\w+ )?(?:false|wrong|untrue|incorrect|not true|mistaken|a myth|a lie)"

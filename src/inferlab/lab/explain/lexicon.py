@@ -64,9 +64,9 @@ VERBS_DOWN = _table({-1: "decrease, reduce, lower, drop, fall, shrink, cut, save
 SPEND = _table({+1: "cost, take, need, use, require, consume, spend, burn, eat, pay, demand, occupy, want, eat up, use up, take up, sink"})
 LOSE = _table({-1: "lose, sacrifice, hurt, degrade, harm, suffer, worsen, deteriorate, give up, compromise, damage, penalise, penalize, "
                    "ruin, at the price of, at the cost of, at the expense of, at a cost of, at a price of, price is, penalty in, spoil, "
-                   "cost is, downside is, penalty is, drawback is, loss of, lost, price in, cost in, giving up, with the cost of, with the price of"})
+                   "detrimental to, bad for, harmful to, price you pay is, price i pay is, price to pay is, price for this is, price for that is, cost is, downside is, penalty is, drawback is, loss of, lost, price in, cost in, giving up, with the cost of, with the price of"})
 WIN = _table({+1: "improve, enhance, help, in exchange for, gain in, in return for, benefit is, benefit, benefits from, profits from, win, buy, upgrade, for the sake of, "
-                  "advantage is, gain is, benefit in, improvement in, optimise, optimize, gain, better"})
+                  "beneficial to, beneficial for, good for, advantage is, gain is, benefit in, improvement in, optimise, optimize, gain, better"})
 AGAIN = _table({0: "recompute, recalculate, redo, reprocess, compute again, computed again, calculate again, calculated again, process again, processed again, "
                    "processed twice, computed twice, compute twice, compute it again, compute them again, calculate it again, calculate them again, "
                    "calculate old keys again, compute old keys again, start over, do it again, do them again, recomputed from scratch"})

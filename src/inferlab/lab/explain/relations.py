@@ -120,15 +120,13 @@ def is_hedged(sentence: Sentence, frame_from: int = 0, frame_to: int = 0) -> boo
 
 
 def _antecedents(tokens, mentions, agents, at, end, earlier) -> frozenset[str]:
-    """What `it` or `them` behind a verb stands for: the nearest thing of that number named before (agents apart), and
-    what the text named first."""
+    """What `it` or `them` behind a verb may stand for: what was named before, agents apart; `them` only for a plural
+    where there is one. Good enough to award, never to deny."""
     many = any(t.word in ("them", "these", "those", "they", "their", "ones") for t in tokens[end:end + 7])
     named = [*earlier, *((m.term, tokens[m.end - 1].word.endswith("s")) for m in mentions if m.end <= at)]
     fit = [(term, plural) for term, plural in named if term not in agents]
-    if not fit:
-        return frozenset({"it"})
-    same = [term for term, plural in fit if plural == many]
-    return frozenset({fit[0][0], *(same[-1:] or [fit[-1][0]])})
+    same = frozenset(term for term, plural in fit if plural or not many)
+    return same or frozenset(term for term, _ in fit) or frozenset({"it"})
 
 
 def _joint(tokens: tuple[Token, ...], at: int) -> int:
@@ -191,7 +189,7 @@ def _noun_use(tokens: tuple[Token, ...], i: int) -> bool:
         return False
     if before in ("this", "that", "it", "which", "one") and tokens[i].word.endswith("s"):
         return False
-    return before in _DETERMINERS or before.endswith("'s")
+    return before in _DETERMINERS or before.endswith("'s") or (before in ("that", "these", "those") and not tokens[i].word.endswith(("s", "ed", "ing")))
 
 
 def _infinitive(tokens: tuple[Token, ...], at: int) -> bool:
@@ -205,7 +203,7 @@ def _participle(token: Token) -> bool:
 def _preposition(tokens: tuple[Token, ...], at: int, mentions: list[Mention], stop: int = 0) -> str:
     """The preposition that introduces the phrase whose term begins at `at`, "" if none."""
     stop = max([stop, *(m.end for m in mentions if m.end <= at and tokens[m.end - 1].word[-2:] not in ("'s", "s'"))])
-    for back in range(1, 6):
+    for back in range(1, 5):
         i = at - back
         if i < stop:
             return ""
@@ -214,8 +212,9 @@ def _preposition(tokens: tuple[Token, ...], at: int, mentions: list[Mention], st
             return word
         if tokens[i].kind == "punct" or word in lex.BREAKS or word in _BE:
             return ""
-        if word not in _GLUE and tokens[i].kind != "amount" and back > 2:
-            return ""
+        if word in _DETERMINERS or word in ("these", "those", "that", "both"):
+            before = tokens[i - 1].word if i > stop else ""
+            return before if before in _ASIDE or before in _OF else ""
     return ""
 
 
@@ -426,7 +425,7 @@ def _from_to(sentence, mentions, hedged, frame_from, frame_to, marks) -> list[Re
     return out
 
 
-_DEEDS = frozenset(listed("transformation update updating change modification denoising decoding computation conversion replacement refinement"))
+_DEEDS = frozenset(listed("transformation change update updating change modification denoising decoding computation conversion replacement refinement"))
 _DONE = frozenset(listed("done performed made carried executed handled"))
 
 
@@ -434,13 +433,14 @@ def _deed(sentence, mentions, i, hedged, frame_from, frame_to, marks) -> list[Re
     """`the update of the latents is done by the scheduler`."""
     tokens = sentence.tokens
     what = next((m for m in mentions if 0 < m.at - i <= 4 and tokens[i + 1].word == "of"), None)
-    done = next((j for j in range(i, min(i + 14, len(tokens))) if tokens[j].word in _DONE), None)
-    if what is None or done is None:
+    done = next((j for j in range(i, min(i + 14, len(tokens))) if tokens[j].word in _DONE), i if what is not None else None)
+    if done is None:
         return []
-    by = next((m for m in mentions if m.at > done and any(t.word == "by" for t in tokens[done:m.at]) and m.at - done <= 5), None)
-    if by is None:
+    things = frozenset({what.term}) if what is not None else frozenset(m.term for m in mentions if m.end <= i)
+    by = next((m for m in mentions if m.at > done and any(t.word == "by" for t in tokens[done:m.at]) and m.at - done <= (5 if tokens[done].word in _DONE else 12)), None)
+    if by is None or not things:
         return []
-    return [Relation(frozenset({by.term}), frozenset({"changes", "makes", "decodes"}), frozenset({what.term}), tokens[i].word, negated(tokens, done, marks), hedged,
+    return [Relation(frozenset({by.term}), frozenset({"changes", "makes", "decodes"}), things, tokens[i].word, negated(tokens, done, marks), hedged,
                      frame_from <= tokens[i].start - tokens[0].start < frame_to, True, i, sentence.text)]
 
 
