@@ -27,7 +27,7 @@ test: $(STAMP)  ## every test: unit, notebooks, grading
 	$(BIN)/python -m pytest
 
 lab: $(STAMP)  ## JupyterLab, opened on the released labs
-	$(BIN)/jupyter lab --notebook-dir=release
+	$(BIN)/jupyter lab --notebook-dir=release $(if $(filter 0,$(shell id -u)),--allow-root)
 
 release: $(STAMP)  ## build source/ and release/ from notebooks/
 	$(BIN)/inferlab build
