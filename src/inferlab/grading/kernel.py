@@ -9,19 +9,16 @@ Nothing in this process is trusted by the other end. It answers
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from ..lab import wire
-from ..lab.learner import Expired, LearnerError, Missing, TimeLimit, as_learner_error
+from ..lab.clock import Clock, Expired
+from ..lab.learner import LearnerError, Missing, TimeLimit, as_learner_error
 from .capture import Recorder
 from .channel import Channel, Closed
-from .limits import EXTENSIONS
 from .shell import LabShell
 
 
@@ -36,7 +33,7 @@ class Kernel:
         self.channel, self.shell, self.recorder = Channel(sock, limits), shell, recorder
         self.table: dict[int, Callable] = {}
         self.numbers: dict[int, int] = {}
-        self.timer = _Timer()
+        self.timer = Clock()
         self.copies: list[int] = []
 
     def serve(self) -> None:
@@ -143,52 +140,3 @@ class Kernel:
                 if message[0] == "error":
                     raise CallbackError(message[2])
                 self._answer(message)  # the check's function called one of ours
-
-
-class _Timer:
-    """Stops the learner's code after some wall-clock time, not counting time spent in the check's functions.
-
-    On a machine that is busy with other submissions a process may have had little of its time: as long as it got less than
-    half of it, it is given the same again, `EXTENSIONS` times. (A sleeping process cannot be told from a starved one.)
-    """
-
-    def __init__(self) -> None:
-        self.seconds = self.left = self.since = self.used = 0.0
-        self.extensions = 0
-
-    @contextlib.contextmanager
-    def limit(self, seconds: float) -> Iterator[None]:
-        outer = self.seconds, self.left, self.extensions
-        self.seconds, self.left, self.extensions = seconds, seconds, EXTENSIONS
-        self._start()
-        try:
-            yield
-        finally:
-            self._stop()
-            self.seconds, self.left, self.extensions = outer
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        self._stop()
-        self.left -= time.monotonic() - self.since
-        try:
-            yield
-        finally:
-            self._start()
-
-    def _start(self) -> None:
-        self.since, self.used = time.monotonic(), time.process_time()
-        signal.signal(signal.SIGALRM, self._expire)
-        signal.setitimer(signal.ITIMER_REAL, max(self.left, 0.001), 1.0)
-
-    def _stop(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-    def _expire(self, signum: int, frame: object) -> None:
-        starved = time.process_time() - self.used < (time.monotonic() - self.since) / 2
-        if starved and self.extensions > 0:
-            self.extensions -= 1
-            self.left = self.seconds
-            self._start()
-            return
-        raise Expired

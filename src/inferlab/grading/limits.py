@@ -6,15 +6,13 @@ from dataclasses import asdict, dataclass
 
 from ..lab import wire
 
-EXTENSIONS = 3
-"""How often a call or cell that got less than half of the processor is given its time again (see `kernel._Timer`)."""
-
 
 @dataclass(frozen=True)
 class Limits:
     """Limits of one submission; seconds are wall clock, `cpu_seconds` is processor time, sizes are MB (2**20 bytes).
 
-    A cell or call that had to wait for the processor gets its time up to four times. `memory_mb` is what the learner's processes may hold beyond what the warmed parent already holds.
+    A cell or call that had to wait for the processor gets its time up to four times. `memory_mb` is what the learner's
+    processes may hold beyond what the warmed parent already holds.
     """
 
     cell_seconds: float = 60.0

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..lab import wire
+from ..lab.clock import EXTENSIONS
 from ..lab.learner import LearnerError, Missing, TimeLimit, clip
 from .channel import Channel, Closed, Overdue, TooLarge
-from .limits import EXTENSIONS, Limits
+from .limits import Limits
 
 _GRACE = 3.0  # the kernel stops its own code in time; this much later it is stopped from outside
 

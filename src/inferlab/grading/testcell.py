@@ -8,7 +8,6 @@ import io
 import linecache
 import math
 import random
-import signal
 import traceback
 from typing import Any
 
@@ -16,7 +15,8 @@ import numpy as np
 import torch
 
 from ..lab.check import Check, Score
-from ..lab.learner import Expired, LearnerError, clip
+from ..lab.clock import Clock, Expired
+from ..lab.learner import LearnerError, clip
 
 
 def run_test(source: str, grade_id: str, points: float, seconds: float) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def run_test(source: str, grade_id: str, points: float, seconds: float) -> dict[
     printed = io.StringIO()
     _seed()
     try:
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()), _alarm(seconds):
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()), Clock().limit(seconds):
             value = _execute(source, grade_id)
     except LearnerError as error:  # asked outside of a part
         _stopped(result, grade_id, points, str(error))
@@ -86,20 +86,3 @@ def _seed() -> None:
     random.seed(0)
     np.random.seed(0)
     torch.manual_seed(0)
-
-
-class _alarm:
-    """Stops the block by SIGALRM."""
-
-    def __init__(self, seconds: float):
-        self.seconds = seconds
-
-    def __enter__(self) -> None:
-        def expire(signum: int, frame: object) -> None:
-            raise Expired
-
-        signal.signal(signal.SIGALRM, expire)
-        signal.setitimer(signal.ITIMER_REAL, self.seconds)
-
-    def __exit__(self, *exc: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)

@@ -8,13 +8,11 @@ At home it is `LocalProvider`, which copies everything through the wire codec an
 from __future__ import annotations
 
 import contextlib
-import signal
-import threading
-import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from . import wire
+from .clock import Clock, Expired
 
 CALL_SECONDS = 10.0
 """How long one call of a learner's function may take, not counting time spent in functions that the check passed in."""
@@ -51,10 +49,6 @@ class TimeLimit(LearnerError):
 
     def __str__(self) -> str:
         return self.message
-
-
-class Expired(BaseException):
-    """Raised by the alarm inside the learner's code; a BaseException, so that `except Exception` does not eat it."""
 
 
 class Provider(Protocol):
@@ -141,7 +135,8 @@ def _guard(function: Callable, name: str) -> Callable:
 
     def call(*args: Any, **kwargs: Any) -> Any:
         raised: list[BaseException] = []
-        with _Clock(CALL_SECONDS) as clock:
+        clock = Clock()
+        with clock.limit(CALL_SECONDS):
             lent = _cross((args, kwargs), lambda inner: _lend(inner, clock, raised))
             try:
                 result = function(*lent[0], **lent[1])
@@ -166,7 +161,7 @@ def _guard(function: Callable, name: str) -> Callable:
     return call
 
 
-def _lend(function: Callable, clock: _Clock, raised: list[BaseException]) -> Callable:
+def _lend(function: Callable, clock: Clock, raised: list[BaseException]) -> Callable:
     """A check's function as the learner's code sees it: copies both ways, its time not counted."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -206,54 +201,6 @@ def _where(error: BaseException) -> str:
             place = f"line {trace.tb_lineno}" + (f" of {code.co_name}" if code.co_name != "<module>" else "")
         trace = trace.tb_next
     return place
-
-
-class _Clock:
-    """Limits the wall-clock time of a block by SIGALRM, where that is possible (main thread, not Windows)."""
-
-    def __init__(self, seconds: float):
-        self.left = seconds
-        main = threading.current_thread() is threading.main_thread()
-        self.usable = main and hasattr(signal, "setitimer")
-
-    def __enter__(self) -> Self:
-        if self.usable:
-            self.began, self.outer = time.monotonic(), signal.setitimer(signal.ITIMER_REAL, 0)
-            self.before = signal.signal(signal.SIGALRM, _expire)
-            self.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        if self.usable:
-            self.stop()
-            signal.signal(signal.SIGALRM, self.before)
-            if self.outer[0]:  # somebody else's timer goes on with what is left of it
-                left = self.outer[0] - (time.monotonic() - self.began)
-                signal.setitimer(signal.ITIMER_REAL, max(left, 0.001), self.outer[1])
-
-    def start(self) -> None:
-        self.since = time.monotonic()
-        # again and again, so that code which swallows the first is stopped by a later one
-        signal.setitimer(signal.ITIMER_REAL, max(self.left, 0.001), 0.2)
-
-    def stop(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        self.left -= time.monotonic() - self.since
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        if not self.usable:
-            yield
-            return
-        self.stop()
-        try:
-            yield
-        finally:
-            self.start()
-
-
-def _expire(signum: int, frame: object) -> None:
-    raise Expired
 
 
 def clip(text: str, length: int) -> str:
