@@ -17,7 +17,9 @@ from pathlib import Path
 import torch
 from transformers import AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForCausalLM
 
-from training.language_data import CONTEXT, PACK, batches, make_tokenizer
+from inferlab.models.stories import documents
+from inferlab.models.stories.repeats import WORDS
+from training.language_data import CONTEXT, batches, make_tokenizer
 from training.language_measure import measure
 
 ROOT = Path(__file__).parent.parent
@@ -34,7 +36,7 @@ SHAPES = {
 }
 STEPS = {"target": 9000, "draft": 2000}
 LEARNING_RATE = {"target": 1.5e-3, "draft": 2e-3}
-BATCH, WARMUP, SEED = 40, 200, 11
+BATCH, PACK, WARMUP, SEED = 40, 768, 200, 11
 
 
 def make_model(name: str, tokenizer) -> LlamaForCausalLM:
@@ -87,12 +89,24 @@ def next_token_loss(model: LlamaForCausalLM, ids: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
 
 
+@torch.no_grad()
+def copying_loss(model: LlamaForCausalLM, tokenizer, device: str) -> float:
+    """Nats a token for saying held-out lines of words again: 4.5 for a model that guesses among the words, 0 for a copier."""
+    again = [d for d in documents(64, seed=SEED, kind="repeat", words=12) if d.turns[0].kind == "again"]
+    batch = tokenizer([d.text() for d in again], return_tensors="pt", padding=True, padding_side="right").to(device)
+    logits = model(**batch, use_cache=False).logits[:, :-1].float()
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch.input_ids[:, 1:], reduction="none")
+    words = torch.tensor(tokenizer.convert_tokens_to_ids([f"\u0120{word}" for word in WORDS]), device=device)
+    replied = (batch.input_ids == tokenizer.eos_token_id).cumsum(1)[:, :-1] == 1
+    return losses[replied & torch.isin(batch.input_ids[:, 1:], words)].mean().item()
+
+
 def train(name: str, args: argparse.Namespace) -> None:
     """Train one model, checkpointing to args.build, and save it in fp16 to args.out."""
     folder = args.out / name
     tokenizer = AutoTokenizer.from_pretrained(args.out / TOKENIZER)
     steps = args.steps or STEPS.get(name, STEPS["draft"])
-    peak = LEARNING_RATE.get(name, LEARNING_RATE["draft"])
+    peak = args.rate or LEARNING_RATE.get(name, LEARNING_RATE["draft"])
     model = make_model(name, tokenizer).to(args.device)
     embedding = model.model.embed_tokens.weight
     decayed = [p for p in model.parameters() if p.ndim > 1 and p is not embedding]
@@ -112,7 +126,8 @@ def train(name: str, args: argparse.Namespace) -> None:
         for layer in model.model.layers:  # one compilation serves all layers
             layer.compile()
     started = time.perf_counter()
-    data = batches(args.out / TOKENIZER / "tokenizer.json", args.build / "shards", args.batch, first, steps, args.workers)
+    data = batches(
+        args.out / TOKENIZER / "tokenizer.json", args.build / "shards", args.batch, args.pack, first, steps, args.workers)
     for step, rows in enumerate(data, start=first):
         if step == steps:
             break
@@ -125,7 +140,7 @@ def train(name: str, args: argparse.Namespace) -> None:
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(step, steps, peak)
         ids = torch.from_numpy(rows.astype("int64")).to(args.device, non_blocking=True)
-        with torch.autocast(args.device, torch.bfloat16, enabled=args.device == "cuda"):
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.bf16 or args.device == "cuda"):
             loss = next_token_loss(model, ids)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -133,14 +148,17 @@ def train(name: str, args: argparse.Namespace) -> None:
         optimizer.step()
         if (step + 1) % args.log == 0 or step + 1 == steps:
             seconds = time.perf_counter() - started
-            rate = (step + 1 - first) * args.batch * PACK / seconds
-            print(f"{name}: step {step + 1}/{steps} loss {loss.item():.4f} {seconds:.0f} s {rate / 1e6:.2f} M tokens/s",
-                  flush=True)
+            rate = (step + 1 - first) * args.batch * args.pack / seconds
+            copying = copying_loss(model, tokenizer, args.device)
+            print(f"{name}: step {step + 1}/{steps} loss {loss.item():.4f}, copying {copying:.2f}, {seconds:.0f} s, "
+                  f"{rate / 1e6:.2f} M tokens/s", flush=True)
+            if step + 1 >= args.must_copy_by > 0 and copying > 3:
+                raise SystemExit(f"{name} has not learned to repeat a line by step {step + 1}: stopped to save the device")
         if (step + 1) % args.save == 0:
             torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}, checkpoint)
     save(model, tokenizer, folder)
     (args.build / f"{name}.json").write_text(json.dumps({
-        "steps": steps, "tokens": steps * args.batch * PACK, "seconds": round(time.perf_counter() - started)}))
+        "steps": steps, "tokens": steps * args.batch * args.pack, "seconds": round(time.perf_counter() - started)}))
 
 
 def save(model: LlamaForCausalLM, tokenizer, folder: Path) -> None:
@@ -163,10 +181,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0, help="0: as the model's own")
     parser.add_argument("--seconds", type=int, default=0, help="train fewer steps if they would take longer than this")
     parser.add_argument("--batch", type=int, default=BATCH)
+    parser.add_argument("--pack", type=int, default=PACK, help="tokens of a training sequence")
     parser.add_argument("--workers", type=int, default=5)
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--log", type=int, default=250)
+    parser.add_argument("--must-copy-by", type=int, default=2000, help="stop if it cannot repeat a line then; 0: never")
     parser.add_argument("--save", type=int, default=1000)
+    parser.add_argument("--bf16", action="store_true", help="multiply in bfloat16 on the CPU too (on a GPU always)")
+    parser.add_argument("--rate", type=float, default=0.0, help="peak learning rate; 0: as the model's own")
     parser.add_argument("--compile", action="store_true", help="compile the training step")
     args = parser.parse_args()
     args.build.mkdir(parents=True, exist_ok=True)

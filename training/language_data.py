@@ -17,7 +17,6 @@ from inferlab.models.stories import document, documents
 
 PAD, BOS, EOS = "<pad>", "<s>", "</s>"
 CONTEXT = 1024  # positions that the models accept
-PACK = 768  # tokens of a training sequence
 SHARD_PACKS = 960
 TRAIN_SEED, TOKENIZER_SEED = 7_000_000_000, 5
 
@@ -54,37 +53,37 @@ def _start_worker(tokenizer_file: str) -> None:
     _worker["tokenizer"] = Tokenizer.from_file(tokenizer_file)
 
 
-def load_shard(index: int, folder: Path) -> np.ndarray:
+def load_shard(index: int, folder: Path, pack: int) -> np.ndarray:
     """Shard `index` from `folder`, made first if no model has needed it yet."""
-    file = folder / f"{index}.npy"
+    file = folder / f"{index}-{pack}.npy"
     if not file.exists():
-        unfinished = folder / f"{index}.{os.getpid()}.npy"
-        np.save(unfinished, make_shard(index))
+        unfinished = folder / f"{index}-{pack}.{os.getpid()}.npy"
+        np.save(unfinished, make_shard(index, pack))
         unfinished.replace(file)
     return np.load(file)
 
 
-def make_shard(index: int, packs: int = SHARD_PACKS) -> np.ndarray:
-    """Shard `index` as (packs, PACK) uint16: whole documents back to back, each row beginning with a document."""
+def make_shard(index: int, pack: int, packs: int = SHARD_PACKS) -> np.ndarray:
+    """Shard `index` as (packs, pack) uint16: documents back to back, each row beginning with one, the last cut off."""
     rng = random.Random(TRAIN_SEED + index)
-    rows = np.zeros((packs, PACK), dtype=np.uint16)
+    rows = np.zeros((packs, pack), dtype=np.uint16)
     row, filled, waiting = 0, 0, deque()
     while row < packs:
         if not waiting:
             texts = [document(rng.getrandbits(48), held_out=False).text() for _ in range(128)]
             waiting.extend(e.ids for e in _worker["tokenizer"].encode_batch(texts))
-        ids = waiting.popleft()[: PACK - filled]
+        ids = waiting.popleft()[: pack - filled]
         rows[row, filled : filled + len(ids)] = ids
         filled += len(ids)
-        if filled == PACK:
+        if filled == pack:
             row, filled = row + 1, 0
     return rows
 
 
 def batches(
-    tokenizer_file: Path, shards: Path, batch: int, first_step: int, steps: int, workers: int
+    tokenizer_file: Path, shards: Path, batch: int, pack: int, first_step: int, steps: int, workers: int
 ) -> Iterator[np.ndarray]:
-    """Batches (batch, PACK) for steps first_step..steps-1: the same for a step, however often training was interrupted.
+    """Batches (batch, pack) for steps first_step..steps-1: the same for a step, however often training was interrupted.
 
     Worker processes make the data while a model trains on it, and keep it in the folder `shards` for the next model.
     """
@@ -97,7 +96,7 @@ def batches(
         step = first_step
         while step < steps:
             while len(coming) < 3 * workers and (index := next(indices, None)) is not None:
-                coming.append(pool.apply_async(load_shard, (index, shards)))
+                coming.append(pool.apply_async(load_shard, (index, shards, pack)))
             rows = coming.popleft().get()
             for i in range(step % per_shard, per_shard):
                 if step == steps:

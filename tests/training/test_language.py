@@ -16,7 +16,7 @@ def run(folder: Path, *arguments: str) -> str:
     """Run the training command on the CPU with tiny models; its standard output."""
     command = [
         sys.executable, "-m", "training.language", *arguments, "--out", str(folder), "--build", str(folder / "build"),
-        "--device", "cpu", "--batch", "2", "--workers", "1", "--log", "1", "--save", "2",
+        "--device", "cpu", "--batch", "2", "--pack", "128", "--workers", "1", "--log", "1", "--save", "2",
     ]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=250,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})
@@ -45,8 +45,8 @@ def test_the_same_step_has_the_same_batch_however_training_was_interrupted(tmp_p
 
     make_tokenizer(tmp_path, n_documents=50)
     file = tmp_path / "tokenizer.json"
-    whole = list(batches(file, tmp_path / "one", batch=320, first_step=0, steps=4, workers=1))
-    rest = list(batches(file, tmp_path / "two", batch=320, first_step=2, steps=4, workers=1))
+    whole = list(batches(file, tmp_path / "one", batch=320, pack=96, first_step=0, steps=4, workers=1))
+    rest = list(batches(file, tmp_path / "two", batch=320, pack=96, first_step=2, steps=4, workers=1))
     assert np.array_equal(whole[2], rest[0]) and np.array_equal(whole[3], rest[1])
     assert not np.array_equal(whole[0], whole[3])
     assert all((rows[:, 0] == 1).all() for rows in whole), "every row begins with <s>"

@@ -1,9 +1,9 @@
 """Gives a lab its model: bundled with the package, at full size with random weights, or from the Hugging Face hub."""
 
-__all__ = ["load_language_model", "load_pipeline"]
+__all__ = ["cache_argument", "load_language_model", "load_pipeline"]
 
 # diffusers and transformers take seconds to import: only when a model is asked for.
-_LAZY = {"load_pipeline": "pictures", "load_language_model": "language"}
+_LAZY = {"load_pipeline": "pictures", "load_language_model": "language", "cache_argument": "language"}
 
 
 def __getattr__(name: str):

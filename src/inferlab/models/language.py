@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 WEIGHTS = Path(__file__).parent.parent / "weights" / "language"
+TOKENIZER = "tokenizer"  # one for both sizes
 
 #: Published architectures: that of Llama 3 8B, and for the draft Qwen2.5 0.5B's sizes with Llama's layers and vocabulary.
 FULL = {
@@ -50,6 +52,7 @@ def load_language_model(
 
     Raises:
         ValueError: `source` is none of these.
+        FileNotFoundError: the bundled weights are not there.
         MemoryError: the full-size model is larger than the device's free memory.
         ConnectionError: the hub cannot be reached and holds the checkpoint nowhere locally.
     """
@@ -72,14 +75,19 @@ def _bundled(size: str, device: str, dtype: torch.dtype | None) -> tuple[PreTrai
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         dtype = dtype or (torch.float32 if torch.device(device).type == "cpu" else torch.float16)
+        if not (WEIGHTS / size / "model.safetensors").exists():
+            raise FileNotFoundError(
+                f"this installation has no bundled language model ({WEIGHTS / size}). Make it with "
+                "`python -m training.language` in the repository (a GPU, minutes), or take the source 'full' or 'hub'."
+            )
         model = AutoModelForCausalLM.from_pretrained(WEIGHTS / size, dtype=dtype)
-        return model.to(device), AutoTokenizer.from_pretrained(WEIGHTS / size)
+        return model.to(device), AutoTokenizer.from_pretrained(WEIGHTS / TOKENIZER)
 
 
 def _full(size: str, device: str, dtype: torch.dtype | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     from transformers import AutoTokenizer, LlamaConfig
 
-    tokenizer = AutoTokenizer.from_pretrained(WEIGHTS / size)
+    tokenizer = AutoTokenizer.from_pretrained(WEIGHTS / TOKENIZER)
     config = LlamaConfig(
         **FULL[size], **FULL_COMMON, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
@@ -135,3 +143,15 @@ def _free_memory(device: str) -> int:
     import psutil
 
     return psutil.virtual_memory().available
+
+
+def cache_argument(cache) -> dict:
+    """`cache` under the name by which the installed transformers takes it: "cache", or "past_key_values" before that.
+
+    `model.generate(**inputs, **cache_argument(cache))` runs without a warning on both. (A forward call needs no name:
+    `model(input_ids, None, None, cache)`. The older library silently ignores a `cache=` that it does not know.)
+    """
+    from transformers import LlamaForCausalLM
+
+    named = "cache" in inspect.signature(LlamaForCausalLM.forward).parameters
+    return {"cache" if named else "past_key_values": cache}
