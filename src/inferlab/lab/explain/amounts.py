@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .directions import negated, negators
+from .directions import negated, own_negators
 from .facts import _values, _within, measured
 from .listed import listed
 from .relations import _frame, is_hedged
@@ -11,7 +11,7 @@ from .rubric import Amounts, Rubric
 from .vocabulary import Mention, Vocabulary
 from .words import Sentence
 
-_SUPPOSED = frozenset(listed("if would could instead than say imagine suppose unlike typical usual normally versus vs e.g rather were hypothetical "
+_SUPPOSED = frozenset(listed("if would could instead than say imagine suppose unlike typical usual normally versus vs e.g rather hypothetical "
                       "doubling halving whereas real sd sdxl"))
 
 
@@ -57,7 +57,7 @@ def read_amounts(parts: list[Sentence], wanted: Amounts, rubric: Rubric, facts: 
 def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
     tokens = sentence.tokens
     loose: list[tuple[object, str]] = []
-    marks = negators(tokens)
+    marks = own_negators(sentence)
     mentions = vocabulary.mentions(sentence)
     frame_from, frame_to = _frame(sentence)
     if is_hedged(sentence, frame_from, frame_to) and any(t.kind == "amount" and t.amount.kind in ("shape", "count") for t in tokens):
@@ -74,7 +74,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
         elif t.amount.kind in ("count", "bytes"):
             term = _beside(tokens, i, mentions, counts)
             if term is None:
-                if not (away or supposed):
+                if not (away or supposed) and _loose(tokens, i):
                     loose.append((t.amount, t.word))
                 continue
             right = any(t.amount.is_like(v) for v in counts[term])
@@ -87,6 +87,8 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
                 found.counts[term] = t.word
             elif t.word not in ("one", "single"):
                 found.wrong.append(f"{t.word} {term}")
+    if any(not any(amount.is_like(v) for values in counts.values() for v in values) for amount, _ in loose):
+        loose = []
     for term in sorted({m.term for m in mentions if m.term in counts} - set(found.counts)):
         for amount, word in loose:
             if any(amount.is_like(v) for v in counts[term]):
@@ -97,7 +99,8 @@ def _shape(value, word, i, away, supposed, found, shapes, known, of, mentions, t
     whole = value in shapes
     part = not whole and (value in known or len(value) >= 2 and any(_within(value, s) for s in known))
     if away:
-        (found.denied if whole else found.refuted).append(word)
+        if whole or not part:
+            (found.denied if whole else found.refuted).append(word)
         return
     if whole:
         near = _owner(i, mentions, of, tokens)
@@ -109,6 +112,15 @@ def _shape(value, word, i, away, supposed, found, shapes, known, of, mentions, t
         found.parts.append(word)
     elif not supposed:
         found.wrong.append(word)
+
+
+def _loose(tokens, i: int) -> bool:
+    """Whether a number that stands beside no term may still count one: `so 1 becomes 2`, not `two predictions`, `axis 1`."""
+    if i and tokens[i - 1].stem in ("axis", "dim", "dimension", "version", "section", "about", "factor"):
+        return False
+    if tokens[i].word[:1].isdigit():
+        return True
+    return tokens[i].word not in ("one", "single") and not (tokens[i + 1:i + 2] and tokens[i + 1].kind == "word" and tokens[i + 1].word not in _LINK | {"for", "because", "due"})
 
 
 def _owner(i: int, mentions: list[Mention], of: Mapping, tokens) -> str | None:

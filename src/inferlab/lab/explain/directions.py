@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from . import lexicon as lex
+from .gates import framed
 from .words import Sentence, Token, stem
 
 REACH = 4
@@ -111,19 +112,36 @@ def negators(tokens: tuple[Token, ...]) -> list[int]:
     return out
 
 
+def own_negators(sentence: Sentence) -> list[int]:
+    """The negators of a sentence without those of a distancing frame (`it is not true that`), which turns everything."""
+    frame = framed(sentence.text)
+    marks = negators(sentence.tokens)
+    if not frame:
+        return marks
+    start = sentence.tokens[0].start + sentence.text.find(frame)
+    return [n for n in marks if not start <= sentence.tokens[n].start < start + len(frame)]
+
+
 def negated(tokens: tuple[Token, ...], at: int, marks: list[int]) -> bool:
     """Whether a negator governs the word at `at`: before it, with no break of the clause between."""
-    count = 0
+    governing = []
     for n in marks:
-        if n >= at or at - n > 9:
+        if n >= at:
             continue
-        between = tokens[n + 1:at]
-        if any(t.word in lex.BREAKS - {"and", "as", "then", "even", "before", "after"} or t.word in (",", ":", ")") for t in between):
+        pair = tokens[n].word in ("neither", "nor")
+        if pair and any(n < o < at and tokens[o].word == "nor" for o in marks):
+            continue
+        between = [t for t in tokens[n + 1:at] if t.kind != "amount"]
+        if len(between) > (16 if pair else 8):
+            continue
+        if any(t.word in lex.BREAKS - {"and", "as", "then", "even", "before", "after"} or t.word in (":", ";") for t in between):
+            continue
+        if any(t.word == "," or (t.word == ")" and not pair) for t in between):
             continue
         if any(t.word == "and" for t in between) and any(t.word in lex.AUXILIARY for t in between):
             continue
-        count += 1
-    return count % 2 == 1
+        governing.append("neither" if pair else str(n))
+    return len(set(governing)) % 2 == 1
 
 
 def effects(sentence: Sentence, table: Table = _QUANTITY) -> list[Effect]:
@@ -152,11 +170,11 @@ def effects(sentence: Sentence, table: Table = _QUANTITY) -> list[Effect]:
         else:
             i += 1
     cues = _weak_spend(tokens, cues)
-    marks = negators(tokens)
+    marks = own_negators(sentence)
     out: list[Effect] = []
     for cue in cues:
         out += _bind(tokens, cue, cues, quantities)
-    out += _so_does(tokens, out, quantities) + _what_is(tokens, cues, quantities)
+    out += _traded(tokens, quantities) + _so_does(tokens, out, quantities) + _what_is(tokens, cues, quantities)
     hedges = [n for n in range(len(tokens)) if _HEDGES.match(tokens, n)]
     out += [Effect("compute", -1 if negated(tokens, c[0], marks) or _prevented(tokens, c[0]) else 1, c[1] - 1, c[1]) for c in cues if c[2] == "again"]
     again = {c[1] - 1 for c in cues if c[2] == "again"}
@@ -174,6 +192,19 @@ def _prevented(tokens: tuple[Token, ...], at: int) -> bool:
     return bool(set(near) & _PREVENT) or bool({"less", "fewer", "no"} & {t.word for t in tokens[max(0, at - 2):at]}) or ("no" in near and "need" in near) or ("rather" in near and "than" in near)
 
 
+def _traded(tokens: tuple[Token, ...], quantities: list) -> list[Effect]:
+    """`trades memory for speed`: the first gets worse, the second better."""
+    out = []
+    for i, t in enumerate(tokens):
+        if t.stem not in ("trad", "swap", "exchang", "sacrific"):
+            continue
+        first = next((q for q in quantities if 0 < q[0] - i <= 4), None)
+        second = next((q for q in quantities if first and q[0] > first[1] and q[0] - first[1] <= 4 and any(w.word in ("for", "against") for w in tokens[first[1]:q[0]])), None)
+        if second and "lever" not in (first[2], second[2]):
+            out += [Effect(first[2], -lex.GOOD.get(first[2], 1), i, first[1]), Effect(second[2], lex.GOOD.get(second[2], 1), first[1], second[1])]
+    return out
+
+
 def _what_is(tokens: tuple[Token, ...], cues: list, quantities: list) -> list[Effect]:
     """`what I gain is fidelity`, `runtime is what I pay`: better and worse, where the quantity has no direction of its own."""
     out = []
@@ -188,7 +219,7 @@ def _what_is(tokens: tuple[Token, ...], cues: list, quantities: list) -> list[Ef
         else:
             copula = next((j for j in range(verb + 1, min(verb + 8, len(tokens))) if tokens[j].word in ("is", "are", "was")), None)
             named = next((q for q in quantities if copula is not None and 0 < q[0] - copula <= 4 and q[2] != "lever"), None)
-        if named and not any(named[0] - 4 <= c[0] < named[0] and c[2] in ("mod", "good", "carry", "verb") for c in cues):
+        if named and not any(max(named[0] - 4, verb) < c[0] < named[0] and c[2] in ("mod", "good", "carry", "verb") for c in cues):
             sign = lex.GOOD.get(named[2], 1) * (1 if tokens[verb].stem in _GAIN else -1)
             out.append(Effect(named[2], sign, min(i, named[0]), max(verb + 1, named[1])))
     return out
@@ -248,7 +279,8 @@ def _bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -
         if back and (passive or tokens[end:end + 1] and tokens[end].word in ("from", "to", "by", "with", "linearly", "as")):
             target = back
     else:
-        passive = at and tokens[at - 1].word in ("is", "are", "was", "were", "be", "been")
+        passive = at and tokens[at - 1].word in ("is", "are", "was", "were", "be", "been") and (
+            tokens[at].word.endswith(("ed", "en")) or tokens[at].word in ("lost", "paid", "spent", "bought", "won", "cut"))
         if passive and back and any(c[2] in ("mod", "good") and c[0] < back[0] and back[0] - c[1] <= 2 for c in cues):
             return []
         target = (back if passive else None) or ahead or (back if kind in ("lose", "win") and tokens[at].kind == "word" else None)

@@ -238,7 +238,7 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
         return Gate("deny", "This is a list of words, not a sentence.", (cleaned.strip()[:80],))
     score = prose_of(parts)
     if not ordered:
-        score *= 0.6 if words >= 6 else 1.0
+        score *= 0.45 if words >= 6 else 1.0
     low, enough = next((low, enough) for size, low, enough in PROSE if words < size)
     bare = words >= 5 and not any(t.word in FUNCTION_WORDS for s in parts for t in s.words)
     if score < (enough if bare else low):

@@ -11,7 +11,7 @@ VERBS = {
                "fold, blend, clear, reduce, feed back, reassign, become, combine, merge, take out, pull out, does it, do it, does this, does that, does so",
     "denoises": "denoise, de-noise",
     "makes": "make, produce, return, give, generate, output, compute, calculate, yield, create, emit, build, derive, form, "
-             "deliver, construct, draw, paint, render, spit out, come out, provide, work out, hand back, pass back, hand over, "
+             "deliver, construct, draw, paint, render, spit out, come out, provide, work out, hand back, pass back, hand over, hand, "
              "arrive at, result in, write, issue, supply, synthesise, synthesize, determine, figure out, spit, put out, come up with, evaluate, send out, pop out",
     "predicts": "predict, estimate, guess, infer, tell, say, approximate, forecast, identify, judge, regress, anticipate",
     "obtains": "obtain, get, receive, end up with",

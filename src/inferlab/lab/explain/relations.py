@@ -4,7 +4,7 @@ import itertools
 from dataclasses import dataclass
 
 from . import lexicon as lex
-from .directions import Table, _prevented, negated, negators
+from .directions import Table, _prevented, negated, own_negators
 from .gates import framed
 from .lexicon_verbs import PARTICIPLES, VERB_INDEX
 from .listed import listed
@@ -19,6 +19,7 @@ _OF = frozenset(listed("of by with in to for into using via on at within inside 
 _AGENT_BY = frozenset(listed("by via through inside in within"))
 _CONTROL = frozenset(listed("tell ask let allow caus forc enabl instruct want get mak help lead"))
 """`tells the UNet to update`: the object acts, not the subject."""
+_CLAUSE = frozenset(listed("while whereas but though although because since so if when ;"))
 _REMOVAL = frozenset(listed("subtract remov strip tak peel pull clean clear"))
 _BE = frozenset(listed("is are was were be been being am get gets got getting gets become becomes became 's"))
 _GLUE = frozenset(listed("the a an this that these those its their my your our each every all both of current new next old previous noisy cleaner cleaned clean less "
@@ -60,7 +61,7 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
     none. `earlier` are the terms named before, each with whether it was a plural: what `it` and `them` may stand for.
     """
     tokens = sentence.tokens
-    marks = negators(tokens)
+    marks = own_negators(sentence)
     mentions = [m for m in mentions if not (m.end - m.at == 1 and tokens[m.at].word.endswith("ed") and m.at and tokens[m.at - 1].word in _BE)]
     taken = {i for m in mentions for i in range(m.at, m.end)}
     frame_from, frame_to = _frame(sentence)
@@ -99,6 +100,8 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
             objects, bad = objects | along, bad | away
         head = max((m.end for m in mentions if m.end <= at and m.term in agents), default=at)
         near = not any(t.word in (",", ";", "but", "while", "whereas") for t in tokens[head:at])
+        if _prevented(tokens, at) or any(t.word in ("but", "rather") for t in tokens[end:end + 12]):
+            near = False
         close = any(0 <= m.at - end <= 5 for m in mentions) or not objects
         made = _into(tokens, mentions, end, after) if agents and "changes" in classes and not passive else frozenset()
         if made:
@@ -240,11 +243,16 @@ def _roles(tokens, mentions, actors, at, end, after):
     objects, bad = _objects(tokens, right, end, after)
     if not right and not left:
         return frozenset(), frozenset(), frozenset(), False, False
-    if not left and tokens[max(0, at - 2):at] and right and any(t.word in _SUBORDINATE for t in tokens[:at]):
+    if not left and tokens[max(0, at - 2):at] and right and any(t.word in _SUBORDINATE for t in tokens[colon + 1:at]):
         names, sure = frozenset({right[0].term}), True
         copula = [i for i in range(end, min(end + 6, len(tokens))) if tokens[i].word in ("is", "are", "was", "were", ":")]
         if not copula or copula[0] > right[0].at:
             names = frozenset()
+    subject = next((m for m in reversed(left) if m.term in names), None)
+    if subject is not None and any(t.word in ("which", "that", "whom") for t in tokens[max(0, subject.at - 3):subject.at]):
+        thing = next((m for m in reversed(left) if m.end < subject.at), None)
+        if thing is not None:
+            objects |= {thing.term}
     one = _cleft(tokens, left, right, at, end)
     if one:
         return frozenset({one[0].term}), frozenset(m.term for m in right if m.end <= one[1]) | ({"it"} if any(
@@ -307,6 +315,8 @@ def _nearest(tokens, left, actors, at):
     for m in reversed(left):
         if actors is not None and m.term not in actors:
             continue
+        if fallback is not None and any(t.word in _CLAUSE for t in tokens[m.end:fallback.at]):
+            break
         if _possessive(tokens, m) and m.end < at - 0 and m.end != at:
             fallback = fallback or m
             continue

@@ -111,7 +111,7 @@ _IRREGULAR = {
     "does_": "do", "worse": "worse", "noise": "noise", "latency": "latency", "swapped": "swap", "ring": "ring",
     "king": "king", "single": "single", "being_": "be", "hundred": "hundred", "need_": "need", "bytes": "byte", "ops": "op",
 }
-_DOUBLED = re.compile(r"([bdfgmnprt])\1$")
+_DOUBLED = re.compile(r"(?<=..)([bdfgmnprt])\1$")
 
 
 @lru_cache(maxsize=20_000)
