@@ -78,8 +78,12 @@ class Host:
             if self._kernels is not None and self._kernels[0].poll() is None and self._graders[0].poll() is None:
                 return
             self._end()
-            self._kernels = self._spawner.submit(sandbox.start, self.mode).result()
             self._graders = self._spawner.submit(_start_graders).result()
+            try:
+                self._kernels = self._spawner.submit(sandbox.start, self.mode).result()
+            except sandbox.NoSandbox:
+                self._end()
+                raise
             for what, (_, control) in (("kernels", self._kernels), ("graders", self._graders)):
                 control.settimeout(180)
                 report = json.loads(control.recv(2**16) or b'{"failed": "it ended at once"}')

@@ -11,7 +11,8 @@ from pathlib import Path
 THREADS = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMEXPR_NUM_THREADS": "1",
            "TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1"}
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1",
-           "MPLBACKEND": "module://matplotlib_inline.backend_inline", "PYTHONDONTWRITEBYTECODE": "1"}
+           "MPLBACKEND": "module://matplotlib_inline.backend_inline", "PYTHONDONTWRITEBYTECODE": "1",
+           "CUDA_VISIBLE_DEVICES": ""}
 
 MODULES = (
     "numpy", "torch", "matplotlib.pyplot", "matplotlib_inline.backend_inline", "pandas", "PIL.Image", "ipywidgets",

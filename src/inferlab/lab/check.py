@@ -93,7 +93,7 @@ def results() -> dict[str, Score]:
     return dict(_results)
 
 
-_DATA_ERRORS = (TypeError, AttributeError, IndexError, KeyError, ValueError, RuntimeError)
+_DATA_ERRORS = (TypeError, AttributeError, IndexError, KeyError, ValueError, RuntimeError, ArithmeticError)
 
 
 class _Learner:

@@ -3,7 +3,8 @@
 __all__ = ["cache_argument", "load_language_model", "load_pipeline"]
 
 # diffusers and transformers take seconds to import: only when a model is asked for.
-_LAZY = {"load_pipeline": "pictures", "load_language_model": "language", "cache_argument": "language"}
+_LAZY = {"load_pipeline": "pictures", "load_language_model": "language", "cache_argument": "language",
+         "preload": "pictures"}
 
 
 def __getattr__(name: str):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 WEIGHTS = Path(__file__).resolve().parent.parent / "weights" / "pictures"
 HUB = "stable-diffusion-v1-5/stable-diffusion-v1-5"
 
+_preloaded: list[DiffusionPipeline] = []
+
 
 def load_pipeline(
     source: str = "bundled", device: str = "auto", dtype: torch.dtype | None = None, *, seed: int = 0
@@ -37,6 +39,8 @@ def load_pipeline(
     device = resolve_device(device)
     dtype = dtype or (torch.float32 if torch.device(device).type == "cpu" else torch.float16)
     if source == "bundled":
+        if _preloaded and device == "cpu" and dtype == torch.float32:
+            return _preloaded.pop()
         return open_folder(WEIGHTS, device, dtype)
     if source == "full":
         from inferlab.models.full_size import full_size_pipeline
@@ -47,6 +51,15 @@ def load_pipeline(
 
         return open_folder(fetch_pipeline(source[4:] or HUB), device, dtype, bars=True)
     raise ValueError(f"source is {source!r}; expected 'bundled', 'full', 'hub' or 'hub:owner/name'")
+
+
+def preload() -> None:
+    """Open the bundled pipeline ahead of time: the next `load_pipeline("bundled", "cpu")` gets it, the one after is opened anew.
+
+    For a process that forks: each child then has the weights at once, sharing their memory with the others.
+    """
+    if not _preloaded:
+        _preloaded.append(open_folder(WEIGHTS, "cpu", torch.float32))
 
 
 def resolve_device(device: str) -> str:
