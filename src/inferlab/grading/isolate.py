@@ -12,6 +12,7 @@ import ctypes
 import os
 import resource
 import signal
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,9 @@ from . import seccomp
 from .limits import Limits
 
 HOME = "/home/learner"
-WRITABLE = (HOME, "/tmp", "/dev/shm")
+# Where the interpreter or the package themselves lie below /tmp, a private /tmp would hide them: it stays read-only then.
+BELOW_TMP = any(Path(p).resolve().is_relative_to("/tmp") for p in (sys.prefix, sys.base_prefix, __file__))
+WRITABLE = (HOME, "/dev/shm") if BELOW_TMP else (HOME, "/tmp", "/dev/shm")
 FIRST_UID = 0x70000000  # far above any account; one for each slot, so that no limit is shared
 
 _NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000

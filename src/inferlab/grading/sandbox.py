@@ -13,7 +13,7 @@ from pathlib import Path
 import inferlab
 
 from . import seccomp
-from .isolate import HOME, first_uid
+from .isolate import BELOW_TMP, HOME, first_uid
 from .warm import OFFLINE, THREADS
 
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "fonts", "localtime")
@@ -30,7 +30,7 @@ class NoSandbox(RuntimeError):
 
 def environment(home: str = HOME) -> dict[str, str]:
     """The whole environment of a learner's kernel: nothing of the host's, nothing about grading."""
-    return {"HOME": home, "USER": "learner", "LOGNAME": "learner", "LANG": "C.UTF-8", "TMPDIR": "/tmp",
+    return {"HOME": home, "USER": "learner", "LOGNAME": "learner", "LANG": "C.UTF-8", "TMPDIR": home if BELOW_TMP else "/tmp",
             "PATH": f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin", **THREADS, **OFFLINE}
 
 
@@ -44,6 +44,8 @@ def command(inner: list[str]) -> list[str]:
         line += ["--unshare-user"]
     for name, value in environment().items():
         line += ["--setenv", name, value]
+    if BELOW_TMP:  # first, so that what is shown comes on top of it
+        line += ["--tmpfs", "/tmp"]
     # folders on the way are made 0700 by bwrap unless they are named, and the learner is another user
     for folder in sorted({p for f in [*shown, Path(HOME), Path("/etc/x")] for p in f.parents} - {Path("/")}):
         line += ["--perms", "0755", "--dir", str(folder)]
@@ -57,7 +59,8 @@ def command(inner: list[str]) -> list[str]:
             line += ["--ro-bind", str(path), str(path)]
     for name in _ETC:
         line += ["--ro-bind-try", f"/etc/{name}", f"/etc/{name}"]
-    line += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", HOME]
+    line += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", HOME]
+    line += ["--remount-ro", "/tmp"] if BELOW_TMP else ["--tmpfs", "/tmp"]
     return [*line, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/", "--", *inner]
 
 
