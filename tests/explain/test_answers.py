@@ -106,3 +106,29 @@ def test_mutations_change_what_they_say_they_change():
     assert {"words shuffled", "words sorted", "negated as a whole", "repeated twenty times", "contradiction added", "numbers changed", "direction swapped once",
             "instruction added"} <= set(names)
     assert json.dumps(names)
+
+
+def _wrong_explanations():
+    import ast
+    import re
+
+    for lab in lab_names():
+        text = (ROOT / "notebooks" / lab / "wrong_answers.py").read_text(encoding="utf-8")
+        for cell in ("\n" + text).split("\n# %%")[1:]:
+            head, _, body = cell.partition("\n")
+            body = re.sub(r"(?m)^# ?", "", body)
+            keeps = re.search(r"keeps=(\{.*\})", head)
+            if "%%explain" in body and keeps:
+                yield lab, re.search(r'name="([^"]*)"', head).group(1), body, ast.literal_eval(keeps.group(1))
+
+
+@pytest.mark.parametrize(("lab", "name", "body", "keeps"), list(_wrong_explanations()))
+def test_a_labs_named_wrong_explanations_keep_what_they_should(lab, name, body, keeps):
+    known = prompts()
+    told = parse(body)
+    found, facts = known.get(lab) or known[f"{lab}/{told.name}"]
+    for rubric in found:
+        for slot, outcome in grade(told, rubric, facts).items():
+            kept = next((points for check, points in keeps.items() if check.endswith(slot)), None)
+            if kept is not None:
+                assert (outcome.verdict == "award") == bool(kept), (name, slot, outcome)

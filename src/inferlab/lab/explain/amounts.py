@@ -28,6 +28,11 @@ class Found:
     refuted: list[str] = field(default_factory=list)
     hedged: list[str] = field(default_factory=list)
     any: bool = False
+    numbers: set[str] = field(default_factory=set)
+
+    def has(self, key: str) -> bool:
+        """Whether a right number of a term was quoted; `batch=2`: whether that one was."""
+        return key.replace(" ", "") in self.numbers if "=" in key else key in self.counts
 
 
 def resolve(value: object, facts: Mapping[str, object]) -> list[object]:
@@ -85,6 +90,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
                     found.denied.append(f"{t.word} {term}")
             elif right:
                 found.counts[term] = t.word
+                found.numbers.add(f"{term}={t.amount.value}")
             elif t.word not in ("one", "single"):
                 found.wrong.append(f"{t.word} {term}")
     if any(not any(amount.is_like(v) for values in counts.values() for v in values) for amount, _ in loose):
@@ -93,6 +99,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
         for amount, word in loose:
             if any(amount.is_like(v) for v in counts[term]):
                 found.counts[term] = word
+                found.numbers.add(f"{term}={amount.value}")
 
 
 def _shape(value, word, i, away, supposed, found, shapes, known, of, mentions, tokens) -> None:

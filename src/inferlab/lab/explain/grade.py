@@ -164,7 +164,7 @@ def _amounts(found: Found, slot: Slot) -> Outcome:
         return deny(f"This says of {min(both)} that it is so and that it is not.", tuple(sorted(both)))
     if found.hedged:
         return review("This leaves a number open; a person will read it.", tuple(found.hedged))
-    enough = bool(found.whole) or any(k in found.counts for k in wanted.key) or len(found.counts) + len(found.parts) >= 2
+    enough = bool(found.whole) or any(found.has(k) for k in wanted.key) or len(found.counts) + len(found.parts) >= 2
     if found.denied and not enough:
         return deny(f"Your trace shows {found.denied[0]}.", tuple(found.denied))
     if enough or wanted.optional:

@@ -65,7 +65,7 @@ class Amounts:
     `shapes` are names of facts (or shapes themselves): one of them quoted whole is enough. `counts` maps a term
     ("channels") to its right value or values: a number, a fact's name, or a list of these; a number that stands
     beside that term and is none of these contradicts the trace. `key` lists the terms of which one right number
-    is enough; otherwise two right numbers (or a part of a shape and a number) are wanted. `of` maps a term to
+    is enough ("batch=2": that number); otherwise two right numbers (or a part of a shape and a number) are wanted. `of` maps a term to
     the facts that are its shape: a quoted shape that stands beside it and is another one does not count.
     """
 
