@@ -11,6 +11,7 @@ import pytest
 
 from inferlab.grading.batch import grade_lab
 from inferlab.grading.host import Host
+from inferlab.grading.isolate import BELOW_TMP, WRITABLE
 from inferlab.grading.limits import Limits
 from inferlab.grading.sandbox import NoSandbox
 from inferlab.grading.summary import grades_csv
@@ -42,7 +43,8 @@ def assert_confined(seen: dict) -> None:
     assert seen["interfaces"] <= 1  # at most a loopback that is down
     writable = {line.split()[1] for line in seen["mounts"].splitlines()
                 if line.split()[3].startswith("rw") and line.split()[2] in ("tmpfs", "ext4", "overlay", "xfs", "btrfs")}
-    assert {"/tmp", "/home/learner", "/dev/shm"} <= writable
+    assert set(WRITABLE) <= writable
+    assert ("/tmp" in writable) == (not BELOW_TMP)
     assert not any(place.startswith(("/usr", "/work", "/home/learner/")) for place in writable)
 
 
