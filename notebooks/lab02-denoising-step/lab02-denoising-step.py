@@ -1094,6 +1094,7 @@ TERMS = {
     "unet": "unet*, u-net, denoiser, network, model",
     "noise": "noise, noise_pred, predicted noise, noise prediction, epsilon, eps",
     "image": "image*, picture*, pixel*",
+    "prompt": "prompt_embeds, prompt embed*, text embed*, embedding*",
     "guidance": "guidance, classifier-free guidance, cfg, guidance scale",
     "batch": "batch, batch axis, batch dimension, batch size, first axis, first dimension, dim 0",
     "channels": "channel*",
@@ -1112,6 +1113,8 @@ RUBRIC = Rubric(
             "unet predicts image": "The UNet predicts in the latents; there are no pixels before the VAE.",
             "scheduler predicts noise": "Predicting is the UNet's part; the scheduler only does arithmetic with the prediction.",
             "scheduler makes image": "The scheduler returns latents; pixels appear only in the VAE.",
+            "unet changes latents": "The UNet only predicts. What applies its prediction to the latents?",
+            "* changes prompt": "The text's embeddings stay as they are; something else changes from step to step.",
         },
     )},
     must_award={"state": [
@@ -1175,8 +1178,9 @@ RUBRIC = Rubric(
             "batch grows steps": "The batch has nothing to do with the number of steps.",
         },
         amounts=Amounts(
-            shapes=["unet.inputs.sample.shape"], counts={"batch": [1, 2], "channels": 4}, key=["batch"],
+            shapes=["unet.inputs.sample.shape"], counts={"batch": [1, 2], "channels": 4}, key=["batch=2"],
         ),
+        names=["guidance"],
     )},
     must_award={"axis": [
         "The batch axis grows from 1 to 2 before the UNet because guidance needs both predictions.",
@@ -1232,7 +1236,7 @@ RUBRIC = Rubric(
     question="What do you gain and what do you pay when you use more steps?",
     lab="Each later step starts from a better x_t and therefore asks an easier question.",
     terms=TERMS,
-    slots={"trade-off": Slot(trend=Trend("steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}))},
+    slots={"trade-off": Slot(trend=Trend("steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="up"))},
     must_award={"trade-off": [
         "More steps give a better picture but take more time.",
         "With more steps the quality goes up, and so does the latency, because each step is another UNet call.",

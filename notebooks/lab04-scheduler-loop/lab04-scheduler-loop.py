@@ -1445,7 +1445,7 @@ RUBRIC = Rubric(
         "steps": "steps, timesteps, time steps, number of steps, num_inference_steps, iterations, entries of timesteps",
         "quality": "picture quality, image quality, picture*, image*, result*",
     },
-    slots={"trade-off": Slot(trend=Trend("steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}))},
+    slots={"trade-off": Slot(trend=Trend("steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="down"))},
     must_award={
         "trade-off": [
             "Halving the number of steps halves the UNet calls and the latency, but the error grows and the picture gets worse.",
