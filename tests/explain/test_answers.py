@@ -42,8 +42,10 @@ def test_mutated_good_answers_are_not_awarded():
     worst = {name: f["still awarded"] for name, f in rates.items()}
     for name in ("instruction added", "instruction alone", "repeated twenty times", "look-alike letters", "negated before", "negated after", "negated: following false"):
         assert worst[name] == 0.0, worst
+    order = [f for name, f in rates.items() if name.startswith("words ")]
+    assert sum(f["still awarded"] * f["slots"] for f in order) / sum(f["slots"] for f in order) <= bench.BARS["gamed awarded"], worst
     for name, rate in worst.items():
-        assert rate <= (0.04 if name == "numbers changed" else bench.BARS["gamed awarded"]), worst
+        assert rate <= 0.04 if name == "words shuffled" else rate <= 0.02, worst
     slots = sum(f["slots"] for f in rates.values())
     assert sum(f["still awarded"] * f["slots"] for f in rates.values()) / slots <= 0.01
 

@@ -237,8 +237,8 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
     if listing(parts):
         return Gate("deny", "This is a list of words, not a sentence.", (cleaned.strip()[:80],))
     score = prose_of(parts)
-    if not ordered:
-        score *= 0.45 if words >= 6 else 1.0
+    if words >= 6:
+        score *= 0.7 if ordered else 0.35
     low, enough = next((low, enough) for size, low, enough in PROSE if words < size)
     bare = words >= 5 and not any(t.word in FUNCTION_WORDS for s in parts for t in s.words)
     if score < (enough if bare else low):
