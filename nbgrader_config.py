@@ -45,7 +45,13 @@ c.AssignLatePenalties.plugin_class = "inferlab.grading.lateness.LatePolicyPlugin
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "inferlab.grading.preprocessors.HideTests",
+    "inferlab.grading.preprocessors.ShowModelAnswers",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 # What learners wrote is shown to instructors and learners as HTML: without their scripts.
 c.HTMLExporter.sanitize_html = True
+# Tags without any behavior: those of reports, tables and folded hints.
+c.SanitizeHTML.tags = [
+    "a", "abbr", "b", "blockquote", "br", "code", "details", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li", "ol",
+    "p", "pre", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
+]

@@ -8,7 +8,7 @@ from typing import Any
 
 import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_output
+from nbformat.v4 import new_markdown_cell, new_output
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Bool, Dict, Unicode
@@ -19,7 +19,7 @@ from .plan import make_job
 from .results import Results
 from .review import reapply
 from .sourcebook import handed_in, released_view
-from .stubs import without_hidden_tests
+from .stubs import FIELD, SOLUTION, region_lines, without_hidden_tests
 
 _FAULT = "This test did not work. Your instructor has been told and will look at it."
 
@@ -134,6 +134,27 @@ class HideTests(NbGraderPreprocessor):
             cell.source = without_hidden_tests(cell.source)
             cell.outputs = [_harmless(o) for o in cell.get("outputs", []) if o.output_type != "stream"]
         return cell, resources
+
+
+class ShowModelAnswers(_LabPreprocessor):
+    """For feedback: after an explanation's last check, the answer that the lab itself would give, to be said out loud."""
+
+    def preprocess(self, nb: NotebookNode, resources: dict) -> tuple[NotebookNode, dict]:
+        answers = {cell.metadata["inferlab"]["explain"]: cell.source for cell in self.source(resources).cells
+                   if cell.metadata.get("inferlab", {}).get("explain")}
+        last = {cell.metadata["inferlab"]["of"]: index for index, cell in enumerate(nb.cells)
+                if cell.metadata.get("inferlab", {}).get("of") in answers}
+        for name, index in sorted(last.items(), key=lambda place: -place[1]):
+            nb.cells.insert(index + 1, _model_answer(answers[name]))
+        return nb, resources
+
+
+def _model_answer(source: str) -> NotebookNode:
+    """The solution of an explain cell as Markdown, one item a field."""
+    items = [FIELD.sub(lambda label: f"* **{label['label']}**:", line, count=1)
+             for line in region_lines(source, SOLUTION) if line.strip()]
+    text = "**Say it out loud.** One good answer to this question:\n\n" + "\n".join(items)
+    return new_markdown_cell(text, metadata={"inferlab": {"model_answer": True}})
 
 
 def _harmless(output: NotebookNode) -> NotebookNode:

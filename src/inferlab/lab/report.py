@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -27,13 +28,18 @@ def text_report(name: str, points: float, maximum: float, parts: list[Part]) -> 
 def html_report(name: str, points: float, maximum: float, parts: list[Part]) -> str:
     """The report as HTML; everything from outside is escaped."""
     rows = "".join(
-        f"<li><span>{_mark(part)}</span> {escape(part.name)}"
-        + (f"<br><em>{escape(part.message)}</em>" if part.message else "")
+        f"<li><span>{_mark(part)}</span> {_inline(part.name)}"
+        + (f"<br><em>{_inline(part.message)}</em>" if part.message else "")
         + "</li>"
         for part in parts
     )
     return (f'<div class="inferlab-check"><strong>{escape(headline(name, points, maximum))}</strong>'
             f'<ul style="list-style:none;padding-left:1em;margin:0.3em 0">{rows}</ul></div>')
+
+
+def _inline(text: str) -> str:
+    """`text` escaped, with what stands between backticks as code."""
+    return re.sub(r"`([^`\n]+)`", r"<code>\1</code>", escape(text))
 
 
 def _mark(part: Part) -> str:
