@@ -90,17 +90,26 @@ def _add_code(digest: Any, code: CodeType) -> set[str]:
 
 
 def _load(key: str, compute: Callable[[], Any]) -> tuple[bytes | None, Any]:
-    path = _folder / key if _folder is not None else None
-    if path is not None and path.exists():
-        return path.read_bytes(), None
-    value = compute()
+    if _folder is None:
+        return _pack(compute())
+    import fcntl  # not on Windows, where learners may work but nobody grades
+
+    path = _folder / key
+    with (_folder / f"{key}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process that needs the same value waits for it instead of computing it too
+        if path.exists():
+            return path.read_bytes(), None
+        packed, value = _pack(compute())
+        if packed is not None:
+            handle, temporary = tempfile.mkstemp(dir=_folder)
+            with os.fdopen(handle, "wb") as file:
+                file.write(packed)
+            os.replace(temporary, path)
+    return packed, value
+
+
+def _pack(value: Any) -> tuple[bytes | None, Any]:
     try:
-        packed = wire.encode(value)
+        return wire.encode(value), None
     except wire.WireError:
         return None, value
-    if path is not None:
-        handle, temporary = tempfile.mkstemp(dir=_folder)
-        with os.fdopen(handle, "wb") as file:
-            file.write(packed)
-        os.replace(temporary, path)
-    return packed, None
