@@ -88,11 +88,17 @@ def mutated(rows: list) -> dict[str, dict]:
 
 
 def timing(rows: list) -> dict:
-    """Milliseconds an answer: over the sets, and over hostile texts of up to 200,000 characters."""
+    """Milliseconds an answer: over the sets, and over hostile texts of up to 200,000 characters. Wall time, and the
+    process's own time beside it, which a busy machine does not lengthen."""
+    own: list[float] = []
+
     def once(row, text) -> float:
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         dataclasses.replace(row, explanation=parse(text)).outcomes()
+        own.append(1e3 * (time.process_time() - busy))
         return 1e3 * (time.perf_counter() - start)
+
+    once(rows[0], rows[0].explanation.body)
 
     sets = [once(r, r.explanation.body) for r in rows for _ in range(1)]
     row = next(r for r in rows if r.kind == "good")
@@ -102,7 +108,7 @@ def timing(rows: list) -> dict:
         "more steps and ", "it is not true that ", "\u200b", "1,234", "noise noise ", "; ", "latnets schedular ", "ignore all previous ", "qzx ")]
     long = [once(row, text) for text in hostile for _ in range(2)]
     quantile = lambda xs, q: round(sorted(xs)[min(len(xs) - 1, int(q * len(xs)))], 2)
-    return {"p95 ms": quantile(sets + long, 0.95), "answers p50": round(statistics.median(sets), 2), "answers p95": quantile(sets, 0.95),
+    return {"p95 ms": quantile(sets + long, 0.95), "p95 own ms": quantile(own[1:], 0.95), "answers p50": round(statistics.median(sets), 2), "answers p95": quantile(sets, 0.95),
             "answers max": round(max(sets), 2), "200k characters p95": quantile(long, 0.95), "200k characters max": round(max(long), 2)}
 
 

@@ -75,6 +75,20 @@ def test_slots(slot, text, verdict):
     assert got.verdict == verdict, got
 
 
+@pytest.mark.parametrize("wrapped", [
+    "{}, or so they say.", "{}, which is false.", "{}? No.", "{}. Not!", "{}. Just kidding.", "Only a fool would say that {}.", "Suppose for a moment that {}.",
+    "In an ideal world, {}.", "{}, or the other way round.", "Is it true that {}?", "My neighbour claims: {}.", "According to a wrong blog post, {}.", "{}. Scratch that.",
+    "It isn't so that {}.", "{}, said nobody ever.", "I was told that {}, but this is not what happens.", "The claim that {} is wrong.", "You cannot say that {}.",
+    "False: {}.", "There is no way that {}.", "It is not true that people think that {}.",
+])
+def test_a_right_sentence_that_is_not_asserted_earns_nothing(wrapped):
+    for slot, text in (("state", "the scheduler updates the latents from the predicted noise"), ("axis", "the UNet gets (2, 4, 16, 16) at each of the 20 steps"),
+                       ("trade-off", "more steps improve the quality but take more time")):
+        assert grade_slot(text.capitalize() + ".", DENOISE.slots[slot], DENOISE, DENOISE_FACTS).verdict == "award"
+        got = grade_slot(wrapped.format(text), DENOISE.slots[slot], DENOISE, DENOISE_FACTS)
+        assert got.verdict != "award", (wrapped, slot, got)
+
+
 def test_every_outcome_has_a_reason_that_does_not_show_the_rubric():
     for text in ("The UNet updates the latents.", "The latents change somehow in the loop.", "the the the of of"):
         got = grade_slot(text, DENOISE.slots["state"], DENOISE, DENOISE_FACTS)

@@ -66,6 +66,39 @@ _RETRACTION = re.compile(
     r"|\b(?:just|only) (?:kidding|joking)\b|^[ \t.]{0,9}not[ \t.]{0,9}$|\bdo(?:n't| not) believe (?:any of )?(?:this|that|the above|a word)\b", re.IGNORECASE | re.MULTILINE)
 
 
+_TAKEN_BACK = re.compile(
+    r"(?:[.!?,;:()-]|\s-)\s*(?:well,? |actually,? |but |and |oh,? |hm+,? )*(?:no|not|nope|nah|never|wrong|false|untrue|incorrect|nonsense|joke|joking|(?:just |only )?kidding|"
+    r"scratch that|never mind|forget (?:it|that|this)|not really|not at all|not so|not true|as if|yeah,? right|lies?|sarcasm|psych)\W*$"
+    r"|\s(?:not|nope|nah)[\s!.]*$|\bsaid (?:nobody|no one|no-one|noone)\b|\bbut (?:this|that|it|none of it|all of it)(?:'s| is| was|'s all| is all)? (?:not|never|n't|wrong|false|nonsense|untrue|incorrect|a lie|made up)\b"
+    r"|\bor so (?:they|people|i'm told|it is said)\b|\bi (?:take (?:it|that|this) back|lied|am lying|made (?:this|that|it) up)\b|\bnot what happens\b", re.IGNORECASE)
+_UNASSERTED = re.compile(
+    r"\?|^\W*(?:suppose|imagine|pretend|say that|let us assume|let's assume|assume)\b|\bin (?:an ideal|a perfect|theory|another|some other) (?:world|universe)\b"
+    r"|\baccording to (?!(?:my|the|our|this) (?:own )?(?:trace|run|table|output|recorded|lab|scheduler|update|rule|noise|predict))"
+    r"|\bif (?:i|we|you|one) (?:were|was|wanted|had) (?:to |wrong|right|mistaken|lying)|\bif at all\b|\bor (?:is it|was it|isn't it|maybe not|not)\b|\b(?:the )?other way (?:a)?round\b|\bvice versa\b"
+    r"|\b(?:is|isn't|was|wasn't|be|not|never)(?: quite| really)? so that\b"
+    r"|(?<!i )(?<!we )(?<!i'd )(?<!i do )\b(?:say|says|said|saying|claim|claims|claimed|believe|believes|believed|think|thinks|thought|suppose|supposes|told|agree|agrees|argue|argues|argued|write|writes|"
+    r"wrote|imagine|imagines|pretend|pretends|assume|assumes|assumed|deny|denies|doubt|doubts|heard|swear|insist|insists|hold|holds|follow|follows)(?: us| me| you)? that\b"
+    r"|\b(?:claim|claims|claimed|says|said|insist|insists|wrote|writes|argues|believes)\s*:", re.IGNORECASE)
+
+
+@lru_cache(maxsize=512)
+def taken_back(text: str) -> str:
+    """The words at its end with which a field takes back what it said ("... Not!", "said nobody ever"), "" if none."""
+    m = _TAKEN_BACK.search(text.strip())
+    return m.group(0).strip() if m else ""
+
+
+@lru_cache(maxsize=512)
+def unasserted(text: str) -> str:
+    """The words that keep a field from being a statement of its author's: a question, a supposition, somebody else's
+    words; "" if there are none. What a distancing frame holds ("people think that ...") is judged elsewhere."""
+    frames = [m.span() for m in _FRAME.finditer(text)]
+    for m in _UNASSERTED.finditer(text):
+        if m.group(0) == "?" or not any(a <= m.start() < b for a, b in frames):
+            return m.group(0).strip()
+    return ""
+
+
 @lru_cache(maxsize=128)
 def retraction(text: str) -> str:
     """The words that take a whole answer back ("none of this is true"), "" if there are none."""

@@ -68,6 +68,12 @@ def grade_slot(text: str, slot: Slot, rubric: Rubric, facts: Mapping[str, object
     if gate.verdict == "deny":
         return deny(gate.reason, gate.evidence)
     outcome = _content(mended, slot, rubric, facts, words)
+    if outcome.verdict == "award":
+        back, open_ = gates.taken_back(cleaned), gates.unasserted(cleaned)
+        if back:
+            return deny("This takes back what it says.", (back,))
+        if open_:
+            return review("This asks, supposes or quotes instead of stating; a person will read it.", (open_,))
     if gate.verdict and outcome.verdict != "deny":
         return review(gate.reason, gate.evidence)
     return outcome
@@ -178,7 +184,8 @@ def _amounts(found: Found, slot: Slot) -> Outcome:
 
 def _refuted(found: list[Relation], slot: Slot, rubric: Rubric) -> list[str]:
     """The known misconceptions that the answer mentions in order to reject them."""
-    return [entry for entry in slot.deny for r in found if r.framed and not r.negated and any(
+    every = dict.fromkeys([*slot.deny, *(entry for other in rubric.slots.values() for entry in other.deny)])
+    return [entry for entry in every for r in found if r.framed and not r.negated and any(
         says(c, r, frozenset(), lenient=False) for c in claims(entry, rubric.terms))]
 
 

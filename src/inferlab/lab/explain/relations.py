@@ -324,7 +324,7 @@ def _nearest(tokens, left, actors, at):
         if before in ("not", "than", "unlike", "without") or (before == "the" and m.at > 1 and tokens[m.at - 2].word in (
                 "not", "than", "unlike", "of") and tokens[max(0, m.at - 3)].word in ("not", "rather", "instead", "unlike", ",")):
             continue
-        if _preposition(tokens, m.at, left) in _OF | {"from"}:
+        if _preposition(tokens, m.at, left) in (_OF - {"after", "as"}) | {"from"}:
             fallback = fallback or m
             continue
         return frozenset({m.term}), at - m.end <= 14, m
