@@ -1,0 +1,128 @@
+"""Which component's weights are on the execution device when: events read from a trace, bytes over them, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from .plots import _LOOK, ACCENT, DARK, MID, _closed
+
+Event = tuple[str, str]
+_COLORS, _HATCHES = (MID, DARK, ACCENT, "0.55"), ("", "", "//", "..")
+
+
+def component_bytes(pipe) -> dict[str, int]:
+    """Component -> bytes of its weights and buffers, for every component that has weights."""
+    from torch.nn import Module
+
+    parts = {name: part for name, part in pipe.components.items() if isinstance(part, Module)}
+    return {name: sum(t.numel() * t.element_size() for t in (*part.parameters(), *part.buffers())) for name, part in parts.items()}
+
+
+def residency_events(rows: Sequence[Mapping], components: Iterable[str], device: str) -> list[Event]:
+    """What a traced run did with its weights, as events in order.
+
+    Args:
+        rows: ``trace.rows()`` of one call of a pipeline.
+        components: names of the components that count, such as ("text_encoder", "unet", "vae").
+        device: where the model is executed, such as "cpu" or "cuda".
+
+    Returns:
+        ``("in", name)`` when a component's weights reach the device, ``("out", name)`` when they leave it, ``("run", name)``
+        when it is called. A component whose call brings its own weights in is run after they are in.
+    """
+    components = tuple(components)
+    by_index = {row["index"]: row for row in rows}
+    events, there = [], {}
+
+    def add_move(row):
+        move = row["moved"]
+        here = str(move["to"]).split(":")[0] == device.split(":")[0]
+        if there.get(move["module"]) is not here:
+            there[move["module"]] = here
+            events.append(("in" if here else "out", move["module"]))
+
+    done: set[int] = set()
+    for row in rows:
+        if row["index"] in done:
+            continue
+        if row["moved"] and row["moved"]["module"] in components:
+            add_move(row)
+        elif row["kind"] != "move" and row["name"] in {*components, "vae.decode"}:
+            inside = [other for other in rows if _under(other, row["index"], by_index) and other["moved"]
+                      and other["moved"]["module"] in components]
+            early = [other for other in inside if not other["name"].endswith("post_forward")]
+            for other in early:
+                add_move(other)
+            done |= {other["index"] for other in early}
+            events.append(("run", row["name"].partition(".")[0]))
+    return events
+
+
+def _under(row: Mapping, index: int, by_index: Mapping[int, Mapping]) -> bool:
+    while row["parent"] is not None:
+        if row["parent"] == index:
+            return True
+        row = by_index[row["parent"]]
+    return False
+
+
+def resident_after(events: Sequence[Event], at_start: Iterable[str]) -> list[set[str]]:
+    """The components on the device after each event, given those that were there before the first.
+
+    Raises:
+        ValueError: if an event is neither in, out nor run.
+    """
+    here, found = set(at_start), []
+    for what, name in events:
+        if what not in ("in", "out", "run"):
+            raise ValueError(f"an event is in, out or run, not {what!r}")
+        here = here | {name} if what == "in" else here - {name} if what == "out" else here
+        found.append(here)
+    return found
+
+
+def moved_bytes(events: Sequence[Event], weights: Mapping[str, int]) -> int:
+    """Bytes that crossed to the device over all events (what goes out is dropped or copied back: not counted)."""
+    return sum(weights[name] for what, name in events if what == "in")
+
+
+def residency_timeline(runs: Mapping[str, tuple[Sequence[Event], Iterable[str]]], weights: Mapping[str, int], *, title: str) -> Figure:
+    """Bytes of weights on the device after each event, one color a component, one panel a run.
+
+    Args:
+        runs: label -> (events, components that are on the device at the start).
+        weights: component -> bytes.
+        title: the finding.
+
+    Raises:
+        ValueError: if there is no run, or a run has no events.
+    """
+    if not runs or any(not events for events, _ in runs.values()):
+        raise ValueError("a timeline needs at least one run, and events in each")
+    names = list(weights)
+    with plt.rc_context(_LOOK):
+        fig, axes = plt.subplots(len(runs), 1, figsize=(8.4, 1.0 + 1.55 * len(runs)), sharey=True, squeeze=False)
+        for axis, (label, (events, at_start)) in zip(axes[:, 0], runs.items(), strict=True):
+            states = resident_after(events, at_start)
+            floor = [0.0] * len(events)
+            for name, color, hatch in zip(names, _COLORS * len(names), _HATCHES * len(names), strict=False):
+                heights = [weights[name] / 1e6 if name in here else 0.0 for here in states]
+                axis.bar(range(len(events)), heights, bottom=floor, width=1.0, color=color, hatch=hatch, edgecolor="white", lw=0.4)
+                floor = [low + high for low, high in zip(floor, heights, strict=True)]
+            axis.set_xticks([i for i, (what, _) in enumerate(events) if what == "run"],
+                            [name.replace("_", "\n") for what, name in events if what == "run"], fontsize=7.5)
+            axis.set_xlim(-0.5, len(events) - 0.5)
+            axis.set_ylabel("on device (MB)", fontsize=8)
+            axis.grid(axis="x", visible=False)
+            axis.set_title(f"{label}: peak {max(floor):.1f} MB, {moved_bytes(events, weights) / 1e6:.1f} MB carried in", fontsize=9.5,
+                           fontweight="normal")
+        handles = [Patch(fc=color, hatch=hatch, ec="white", label=name)
+                   for name, color, hatch in zip(names, _COLORS * len(names), _HATCHES * len(names), strict=False)]
+        fig.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        fig.legend(handles=handles, frameon=False, ncols=len(names), loc="lower right", fontsize=8.5)
+        fig.tight_layout(rect=(0, 0.04, 1, 1))
+    return _closed(fig)
