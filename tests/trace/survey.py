@@ -7,6 +7,7 @@ those that run untraced are counted with the oracle and compared with a trace: o
 """
 
 import collections
+import faulthandler
 import inspect
 import logging
 import signal
@@ -89,6 +90,8 @@ def candidates(cls, parts, arguments):
     }
     base = {k: v for k, v in arguments.items() if k in accepted}
     base.setdefault("num_inference_steps", 3)
+    small = {"_auto_resize": False, "max_area": size * size, "height": size, "width": size}  # else megapixels
+    base |= {k: v for k, v in small.items() if k in accepted}
     with_images = base | {k: v for k, v in images.items() if k in accepted}
     for chosen in (with_images, base):
         yield given, {k: v for k, v in chosen.items() if k in accepted or "kwargs" in accepted}
@@ -100,7 +103,16 @@ def too_slow(*_):
 
 def survey(cls, families, skip, refused):
     """(family, pipeline, run, its output, its random state) of the first parts that fit a class, or None."""
-    for family, parts, arguments in families:
+    wanted = set(inspect.signature(cls.__init__).parameters)
+    hints = inspect.signature(cls.__init__).parameters
+
+    def fit(entry):
+        """How many parts are of the class that the pipeline's signature names."""
+        return sum(
+            type(part).__name__ in str(hints[n].annotation) for n, part in entry[1].items() if n in wanted
+        )
+
+    for family, parts, arguments in sorted(families, key=fit, reverse=True)[:4]:
         for given, chosen in candidates(cls, parts, arguments) or ():
             if (cls, family) in skip:
                 continue
@@ -131,10 +143,12 @@ def survey(cls, families, skip, refused):
 
 def main() -> int:
     torch.set_num_threads(1)
+    faulthandler.register(signal.SIGUSR1)
     signal.signal(signal.SIGALRM, too_slow)
     after = sys.argv[1] if len(sys.argv) > 1 else ""
     refused: dict = {}
     parts = families()
+    print(f"{len(parts)} families built", file=sys.stderr, flush=True)
     totals = collections.Counter()
     for cls in classes():
         if cls.__name__ <= after:
