@@ -223,8 +223,9 @@ def listing(parts: list[Sentence]) -> bool:
     a function word or a direction."""
     for s in parts:
         chunks: list[list[str]] = [[]]
+        many = sum(t.word == "and" for t in s.tokens) >= 4
         for t in s.tokens:
-            if t.word in (",", "/", "|", "+"):
+            if t.word in (",", "/", "|", "+") or (t.word == "and" and many):
                 chunks.append([])
             elif t.kind in ("word", "amount"):
                 chunks[-1].append(t.word)

@@ -197,6 +197,8 @@ def _trend(reading: Reading, slot: Slot) -> Outcome:
         return deny("This denies an effect that the run shows.", tuple(reading.denied))
     gains = [w for q in trend.gain for w in reading.right.get(q, [])]
     costs = [w for q in trend.cost for w in reading.right.get(q, [])]
+    if gains and costs and (not reading.joined or len(reading.named - {"speed"}) > 3):
+        return review("This lists quantities rather than relate them; a person will read it.", tuple(gains + costs))
     if gains and costs and (reading.lever or trend.switch):
         return award("", tuple(gains + costs))
     if reading.hedged:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from . import lexicon as lex
 from .directions import Effect, Table, effects, quantity_table
 from .gates import framed
+from .lexicon_verbs import VERB_INDEX
 from .quantities import Quantity
 from .relations import _frame, is_hedged
 from .rubric import Rubric, Trend
@@ -17,6 +18,8 @@ _SATURATION = Table(lex.SATURATION)
 _OFF = Table(lex.OFF)
 
 
+_VERB = Table(VERB_INDEX)
+_JOINING = frozenset(("and", "but", "with", "while", "although", "though", "at", "so", "because", "for", "then", "yet", "than", "whereas", "means", "is", "are"))
 _GONE = frozenset(("off", "disabl", "drop", "remov", "discard", "delet", "gon", "absent", "miss", "skip", "unused", "switched"))
 
 
@@ -31,6 +34,8 @@ class Reading:
     lever: bool = False
     unplaced: list[str] = field(default_factory=list)
     refuted: list[str] = field(default_factory=list)
+    named: set[str] = field(default_factory=set)
+    joined: bool = False
 
 
 @lru_cache(maxsize=128)
@@ -57,6 +62,10 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
         found = effects(sentence, table)
         levers = _levers(sentence, found, trend, vocabulary)
         reading.lever |= bool(levers)
+        reading.named |= {e.quantity for e in found if e.quantity != "lever"}
+        lever_at = {i for m in vocabulary.mentions(sentence) if m.term == trend.lever for i in range(m.at, m.end)}
+        reading.joined |= any(t.kind in ("punct", "arrow") or t.word in _JOINING or (t.kind == "word" and n not in lever_at and _VERB.match(sentence.tokens, n))
+                              for n, t in enumerate(sentence.tokens)) or len(sentence.words) < 4
         frame_from, frame_to = _frame(sentence)
         hedged = is_hedged(sentence, frame_from, frame_to)
         saturated = [n for n in range(len(sentence.tokens)) if sentence.tokens[n].kind == "word" and _SATURATION.match(sentence.tokens, n)]
