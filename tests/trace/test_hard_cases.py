@@ -455,6 +455,20 @@ def test_a_swapped_scheduler_stays_traced(sd):
     assert t["scheduler.set_timesteps"][1].outputs.sigmas.shape == (4,)
 
 
+def test_a_scheduler_that_sets_its_timesteps_twice_in_a_call_shows_them(sd):
+    class Twice(df.DDIMScheduler):
+        def set_timesteps(self, num_inference_steps, device=None):
+            for _ in range(2):  # the second tensor may get the place, and so the id, of the one that was there before
+                super().set_timesteps(num_inference_steps, device)
+
+    pipe, _ = sd
+    pipe.scheduler = Twice.from_config(pipe.scheduler.config)
+    with trace(pipe) as t:
+        for _ in range(8):
+            pipe.scheduler.set_timesteps(5)
+    assert [b.outputs.timesteps.shape for b in t["scheduler.set_timesteps"]] == [(5,)] * 8
+
+
 def test_a_scheduler_swapped_in_the_middle_of_the_call_is_seen(sd):
     pipe, _ = sd
 

@@ -349,13 +349,14 @@ class StatefulPoint(FullPoint):
     __slots__ = ()
 
     def before(self, args, kwargs):
-        return {name: id(value) for name, value in _state(args[0])} if self.skip and args else None
+        # the values themselves, for as long as the call lasts: the id of a freed tensor may be given to its successor
+        return dict(_state(args[0])) if self.skip and args else None
 
     def after(self, before, args, output, inputs, outputs):
         recorder = self.recorder
         if output is not None or before is None:
             return outputs, None
-        changed = [(n, v) for n, v in _state(args[0]) if before.get(n) != id(v)]
+        changed = [(n, v) for n, v in _state(args[0]) if before.get(n) is not v]
         if not changed:
             return outputs, None
         key = (spec.RECORD, "sets", tuple(n for n, _ in changed), tuple(spec.key_of(v) for _, v in changed))
