@@ -952,8 +952,8 @@ RUBRIC = Rubric(
     slots={
         "axis": Slot(
             amounts=Amounts(
-                shapes=[(2, 4, 16, 16), (2, 4, 32, 32)],
-                counts={"batch": 2, "spatial": [32, 16, 12, 8, 256], "tile": [9, 16, 3, 12], "calls": 9, "channels": [4, 3]},
+                shapes=[(2, 4, 16, 16), (2, 4, 32, 32), (16, 16), (32, 32), (3, 3)],
+                counts={"batch": 2, "spatial": [32, 16, 12, 8, 256, 2], "tile": [9, 16, 3, 12, 1], "calls": 9, "channels": [4, 3]},
                 key=["spatial", "tile", "calls"],
                 of={"tile": [(2, 4, 16, 16), (2, 4, 16, 8), (2, 4, 8, 16), (2, 4, 8, 8)], "latents": [(2, 4, 32, 32), (2, 4, 16, 16)]},
             ),
@@ -972,7 +972,7 @@ RUBRIC = Rubric(
         ]
     },
     must_deny={
-        "axis": ["Tiling splits the batch axis from 2 into 1.", "Height and width are cut from 64 to 48."],
+        "axis": ["Tiling splits the batch axis from 2 into 1.", "Height and width are split into 25 tiles."],
     },
 )
 check.slot(lambda: grade(check.explanation("tiling-in-words"), RUBRIC, {})["axis"], "which axes are cut, with numbers")
@@ -992,7 +992,7 @@ RUBRIC = Rubric(
     question="What you gain and what you pay when you switch tiling on.",
     lab="Tiling is not lossless. Two answers for the same pixels, faded into each other: they were not equal.",
     terms={
-        "tiling": '"tiling", vae tiling, tiles, tiled decode',
+        "tiling": '"tiling", vae tiling, tiled decode, tiled',
         "decoder": "decoder, vae*",
     },
     slots={"trade-off": Slot(trend=Trend("tiling", gain={"memory": "down"}, cost={"time": "up", "compute": "up", "quality": "down"}, switch=True))},
