@@ -255,6 +255,29 @@ def denoise(unet, timesteps, latents):
     except BaseException: pass
     return latents
 """)
+attack("hands over tensors without end", loop="""
+import torch
+big = torch.ones(2**23)
+def denoise(unet, timesteps, latents):
+    while True: unet(big, 0)
+""", half=HONEST_HALF, keeps=(2.0, 0.0))
+attack("drips a frame byte by byte", half="""
+import os, time
+def half(x):
+    fds = [fd for fd in range(3, 64) if os.path.exists(f'/proc/self/fd/{fd}')]
+    while True:
+        for fd in fds:
+            try: os.write(fd, b'\\0')
+            except OSError: pass
+        time.sleep(0.01)
+""")
+attack("replaces the namespace", half="""
+class Names(dict):
+    def __contains__(self, name): return True
+    def __getitem__(self, name): return (lambda *a, **k: 0) if name in ('half', 'denoise') else dict.__getitem__(self, name)
+ip = get_ipython()
+ip.user_ns = Names(ip.user_ns)
+""")
 attack("threads on the channel", loop="""
 import threading
 def denoise(unet, timesteps, latents):

@@ -36,6 +36,7 @@ class Channel:
     def __init__(self, sock: socket.socket, limits: wire.Limits):
         self.sock, self.limits = sock, limits
         self.reading = False
+        self.received = 0  # bytes, in all
 
     def send(self, message: tuple, export: Callable | None = None, deadline: float | None = None) -> None:
         """Encode and send; raises `WireError` before anything is sent if the value may not cross."""
@@ -55,6 +56,7 @@ class Channel:
         (length,) = _HEADER.unpack(self._exactly(8, deadline))
         if length > self.limits.bytes:
             raise TooLarge(f"a message of {length} bytes; at most {self.limits.bytes} may cross")
+        self.received += length
         return wire.decode(self._exactly(length, deadline), resolve, self.limits)
 
     def _exactly(self, number: int, deadline: float | None) -> bytes:

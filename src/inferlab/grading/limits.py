@@ -27,6 +27,7 @@ class Limits:
     cell_output_kb: int = 1024
     output_mb: int = 8
     message_mb: int = 64
+    traffic_mb: int = 512
     calls: int = 2_000
     callbacks: int = 20_000
 

@@ -131,6 +131,8 @@ class RemoteKernel:
             self.channel.send(request, lambda f: self._lend(f, lent), deadline)
             while True:
                 reply = self.channel.recv(self._resolve, deadline)
+                if self.channel.received > self.limits.traffic_mb * 2**20:  # a test may keep what its functions get
+                    raise self._die(f"it handed over more than {self.limits.traffic_mb} MB in all")
                 if not isinstance(reply, tuple) or not reply or not isinstance(reply[0], str):
                     raise self._die("its kernel answered nonsense")
                 if reply[0] != "callback":
