@@ -69,7 +69,7 @@ _RETRACTION = re.compile(
 _TAKEN_BACK = re.compile(
     r"(?:[.!?,;:()-]|\s-)\s*(?:well,? |actually,? |but |and |oh,? |hm+,? )*(?:no|not|nope|nah|never|wrong|false|untrue|incorrect|nonsense|joke|joking|(?:just |only )?kidding|"
     r"scratch that|never mind|forget (?:it|that|this)|not really|not at all|not so|not true|as if|yeah,? right|lies?|sarcasm|psych)\W*$"
-    r"|\s(?:not|nope|nah)[\s!.]*$|\bsaid (?:nobody|no one|no-one|noone)\b|\bbut (?:this|that|it|none of it|all of it)(?:'s| is| was|'s all| is all)? (?:not|never|n't|wrong|false|nonsense|untrue|incorrect|a lie|made up)\b"
+    r"|(?<!\bis)(?<!\bare)(?<!\bwas)(?<!\bwere)(?<!\bdo)(?<!\bdoes)(?<!\bdid)(?<!\bhas)(?<!\bhave)(?<!\bcan)(?<!\bwill)\s(?:not|nope|nah)[\s!.]*$|\bsaid (?:nobody|no one|no-one|noone)\b|\bbut (?:this|that|it|none of it|all of it)(?:'s| is| was|'s all| is all)? (?:not|never|n't|wrong|false|nonsense|untrue|incorrect|a lie|made up)\b"
     r"|\bor so (?:they|people|i'm told|it is said)\b|\bi (?:take (?:it|that|this) back|lied|am lying|made (?:this|that|it) up)\b|\bnot what happens\b", re.IGNORECASE)
 _UNASSERTED = re.compile(
     r"\?|^\W*(?:suppose|imagine|pretend|say that|let us assume|let's assume|assume)\b|\bin (?:an ideal|a perfect|theory|another|some other) (?:world|universe)\b"

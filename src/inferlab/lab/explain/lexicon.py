@@ -33,9 +33,9 @@ def _table(groups: dict) -> dict[tuple[str, ...], object]:
 QUANTITIES = _table(_QUANTITIES)
 
 MODIFIERS = _table({
-    +1: "more, higher, greater, bigger, larger, extra, additional, longer, heavier, high, many, another, further, considerable, significant, most, "
-        "twice as many, double the, twice the, as many more, much, five times as many, a lot of, lots of, large, big, increased number of, twice as much",
-    -1: "less, fewer, lower, smaller, shorter, lesser, lighter, few, least, minimal, half, half as many, half the, half of the, half of, low, small, "
+    +1: "more, higher, greater, bigger, larger, extra, additional, longer, heavier, high, many, another, further, most, "
+        "twice as many, double the, twice the, as many more, much, five times as many, a lot of, lots of, increased number of, twice as much",
+    -1: "less, fewer, lower, smaller, shorter, lesser, lighter, few, least, minimal, half, half as many, half the, half of the, half of, low, "
         "half as much, a half of, only half, a fraction of",
 })
 PARTICLES = _table({+1: "up, upward, upwards", -1: "down, downward, downwards"})

@@ -1,6 +1,7 @@
 """Who does what in a sentence: agent, verb class and object, with negation, hedge and distance."""
 
 import itertools
+import re
 from dataclasses import dataclass
 
 from . import lexicon as lex
@@ -20,6 +21,8 @@ _AGENT_BY = frozenset(listed("by via through inside in within"))
 _CONTROL = frozenset(listed("tell ask let allow caus forc enabl instruct want get mak help lead"))
 """`tells the UNet to update`: the object acts, not the subject."""
 _CLAUSE = frozenset(listed("while whereas but though although because since so if when ;"))
+_MANNER = re.compile(r"\b(?:in one (?:go|piece|step|pass|call|chunk)|(?:all )?at once|altogether|together|as a whole|in a single|as one|whole|in full|in parallel|directly|"
+                     r"(?:by )?(?:it|them)sel(?:f|ves)|alone|on its own|simultaneously|entirely|completely)\b")
 _REMOVAL = frozenset(listed("subtract remov strip tak peel pull clean clear"))
 _BE = frozenset(listed("is are was were be been being am get gets got getting gets become becomes became 's"))
 _GLUE = frozenset(listed("the a an this that these those its their my your our each every all both of current new next old previous noisy cleaner cleaned clean less "
@@ -100,8 +103,9 @@ def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str
             objects, bad = objects | along, bad | away
         head = max((m.end for m in mentions if m.end <= at and m.term in agents), default=at)
         near = not any(t.word in (",", ";", "but", "while", "whereas") for t in tokens[head:at])
-        if _prevented(tokens, at) or any(t.word in ("but", "rather") for t in tokens[end:end + 12]):
-            near = False
+        if _prevented(tokens, at) or any(t.word in ("but", "rather") for t in tokens[end:end + 12]) or _MANNER.search(
+                " ".join(t.word for t in tokens[end:end + 12])):
+            near = False  # what is denied is how, not that
         close = any(0 <= m.at - end <= 5 for m in mentions) or not objects
         made = _into(tokens, mentions, end, after) if agents and "changes" in classes and not passive else frozenset()
         if made:
