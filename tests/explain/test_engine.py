@@ -5,8 +5,8 @@ from rubrics import DENOISE, DENOISE_FACTS
 
 from inferlab.lab.explain import Amounts, Rubric, Slot, Trend, grade, grade_slot, parse
 from inferlab.lab.explain.claims import actors_of
+from inferlab.lab.explain.clauses import relations
 from inferlab.lab.explain.directions import effects
-from inferlab.lab.explain.relations import relations
 from inferlab.lab.explain.vocabulary import vocabulary
 from inferlab.lab.explain.words import clean, sentences
 

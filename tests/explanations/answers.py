@@ -43,7 +43,7 @@ def cell(fields: dict[str, str], head: str = "") -> Explanation:
 
 def prompts() -> dict[str, tuple[tuple, dict]]:
     """Folder name -> (rubrics, facts): those of `rubrics.py`, and those of each lab that has a folder here. A lab's facts
-    are kept in its `facts.json` (test_lab_rubrics.py compares them with a trace)."""
+    are kept in its `facts.json` (test_lab_facts.py compares them with a trace)."""
     out = {name: ((rubric,), facts) for name, (rubric, facts) in PROMPTS.items()}
     for lab in lab_names():
         kept = HERE / lab / "facts.json"

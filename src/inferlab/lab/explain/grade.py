@@ -6,9 +6,10 @@ from . import gates
 from .amounts import Found, read_amounts
 from .cell import COMMON_LABELS, Explanation, canonical
 from .claims import actors_of, claims, says
+from .clauses import relations
 from .facts import facts_of
 from .outcome import Outcome, award, deny, review
-from .relations import Relation, relations
+from .relations import Relation
 from .rubric import Rubric, Slot
 from .trends import Reading, is_framed, read_trend
 from .vocabulary import Vocabulary, vocabulary

@@ -1,0 +1,38 @@
+"""The facts kept beside the answers of a lab are what a trace of the lab's run says today."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+SETS = Path(__file__).resolve().parents[1] / "explanations"
+RUNS = {
+    "lab02-denoising-step": ("step-in-words", {"num_inference_steps": 10, "guidance_scale": 4.0}),
+    "lab04-scheduler-loop": ("the-loop", {"num_inference_steps": 4, "guidance_scale": 4.0, "output_type": "latent"}),
+    "lab11-end-to-end-trace": ("whole-run", {"num_inference_steps": 4, "guidance_scale": 4.0}),
+}
+ASKED = ("unet.inputs.sample.shape", "scheduler.step.inputs.sample.shape", "unet.calls", "steps", "vae.decode.inputs.z.shape", "vae.decode.outputs.shape")
+
+
+@pytest.fixture(scope="module")
+def pipe():
+    from inferlab.models import load_pipeline
+
+    pipe = load_pipeline("bundled", "cpu")
+    pipe.set_progress_bar_config(disable=True)
+    return pipe
+
+
+@pytest.mark.parametrize("lab", RUNS)
+def test_the_kept_facts_are_those_of_a_trace(pipe, lab):
+    from inferlab.trace import trace
+
+    name, arguments = RUNS[lab]
+    kept = json.loads((SETS / lab / "facts.json").read_text(encoding="utf-8"))[name]
+    with trace(pipe) as t:
+        pipe("a red circle", **arguments)
+    now = t.facts()
+    compared = [key for key in ASKED if key in kept]
+    assert len(compared) >= 4
+    for key in compared:
+        assert now[key] == (tuple(kept[key]) if isinstance(kept[key], list) else kept[key]), key
