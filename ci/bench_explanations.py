@@ -155,13 +155,14 @@ def main() -> int:
     if args.errors:
         return errors([r for r in rows if r.split in ("tune", "study-tune")])
     result: dict = {"bars": BARS, "note": "One author's answers share one register; `author` says who wrote a batch and what they knew."}
-    for split in ("held", "tune", "study-held", "study-tune"):
+    for split in ("held", "independent", "tune", "study-held", "study-tune"):
         chosen = [r for r in rows if r.split == split]
         figures = {p: measure([r for r in chosen if r.prompt == p]) for p in sorted({r.prompt for r in chosen})}
         if chosen:
             figures["all"] = measure(chosen)
             result[split] = figures
-            table({"held": "asked form, measured half (not tuned on)", "tune": "asked form, tuning half", "study-held": "first study, free form, measured",
+            table({"held": "asked form, measured half (not tuned on)", "tune": "asked form, tuning half",
+                   "independent": "asked form, by authors who saw neither rubric nor engine", "study-held": "first study, free form, measured",
                    "study-tune": "first study, free form, tuning half"}[split], figures)
     result["mutations"] = mutated([r for r in rows if r.split == "held"])
     print("\nmutations of good answers (measured half)")
