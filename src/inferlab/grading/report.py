@@ -47,19 +47,24 @@ def _gradebook(course: Course, db_url: str | None):
     return Gradebook(db_url or course.gradebook_url)
 
 
+def _submissions(gradebook, lab: str | None):
+    """Every graded submission with its assignment; of one lab when it is given."""
+    for assignment in gradebook.assignments:
+        if lab is None or assignment.name == lab:
+            for submission in gradebook.assignment_submissions(assignment.name):
+                yield assignment, submission
+
+
 def grades(course: Course, lab: str | None = None, db_url: str | None = None) -> list[Grade]:
     """Every graded submission, by lab and learner; of one lab when it is given."""
     rows = []
     with _gradebook(course, db_url) as gradebook:
-        for assignment in gradebook.assignments:
-            if lab is not None and assignment.name != lab:
-                continue
-            for submission in gradebook.assignment_submissions(assignment.name):
-                penalty = float(submission.late_submission_penalty or 0.0)
-                received = submission.timestamp.isoformat(timespec="seconds") + "+00:00" if submission.timestamp else ""
-                rows.append(Grade(submission.student.id, assignment.name, float(submission.score), penalty,
-                                  max(0.0, float(submission.score) - penalty), float(assignment.max_score), received,
-                                  bool(submission.needs_manual_grade)))
+        for assignment, submission in _submissions(gradebook, lab):
+            penalty = float(submission.late_submission_penalty or 0.0)
+            received = submission.timestamp.isoformat(timespec="seconds") + "+00:00" if submission.timestamp else ""
+            rows.append(Grade(submission.student.id, assignment.name, float(submission.score), penalty,
+                              max(0.0, float(submission.score) - penalty), float(assignment.max_score), received,
+                              bool(submission.needs_manual_grade)))
     return sorted(rows, key=lambda row: (row.lab, row.learner))
 
 
@@ -81,13 +86,10 @@ def to_review(course: Course, lab: str | None = None, db_url: str | None = None)
     """What a person must look at: each grade that is flagged, with what grading said about it."""
     items = []
     with _gradebook(course, db_url) as gradebook:
-        for assignment in gradebook.assignments:
-            if lab is not None and assignment.name != lab:
-                continue
-            for submission in gradebook.assignment_submissions(assignment.name):
-                items += [{"learner": submission.student.id, "lab": assignment.name, "check": grade.name,
-                           "score": float(grade.score), "maximum": float(grade.max_score), "why": []}
-                          for notebook in submission.notebooks for grade in notebook.grades if grade.needs_manual_grade]
+        for assignment, submission in _submissions(gradebook, lab):
+            items += [{"learner": submission.student.id, "lab": assignment.name, "check": grade.name,
+                       "score": float(grade.score), "maximum": float(grade.max_score), "why": []}
+                      for notebook in submission.notebooks for grade in notebook.grades if grade.needs_manual_grade]
     for item in items:
         outcome = (kept_result(course, item["lab"], item["learner"]) or {"checks": {}})["checks"].get(item["check"], {})
         item["why"] = list(outcome.get("flags", [])) or [outcome.get("error") or "flagged in formgrader"]
