@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from .directions import negated, own_negators
 from .facts import _values, _within, measured
 from .listed import listed
-from .relations import _frame, is_hedged
+from .negation import frame_of, is_hedged, negated, own_negators
 from .rubric import Amounts, Rubric
 from .vocabulary import Mention, Vocabulary
 from .words import Sentence
@@ -64,7 +63,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
     loose: list[tuple[object, str]] = []
     marks = own_negators(sentence)
     mentions = vocabulary.mentions(sentence)
-    frame_from, frame_to = _frame(sentence)
+    frame_from, frame_to = frame_of(sentence)
     if is_hedged(sentence, frame_from, frame_to) and any(t.kind == "amount" and t.amount.kind in ("shape", "count") for t in tokens):
         found.hedged.append(sentence.text)
     for i, t in enumerate(tokens):

@@ -1,9 +1,10 @@
 """Everything that a sentence says about its terms: its verbs, arrows, `from 12 to 32`, and nouns that stand for a deed."""
 
 from . import lexicon as lex
-from .directions import negated, own_negators
 from .listed import listed
-from .relations import Relation, _frame, _possessive, is_hedged, verb_relations
+from .negation import frame_of, is_hedged, negated, own_negators
+from .relations import Relation, verb_relations
+from .roles import possessive
 from .vocabulary import Mention
 from .words import Sentence
 
@@ -11,7 +12,7 @@ from .words import Sentence
 def relations(sentence: Sentence, mentions: list[Mention], actors: frozenset[str], prior: str = "", earlier: tuple[tuple[str, bool], ...] = ()
               ) -> list[Relation]:
     """All relations of a sentence; the arguments are those of `verb_relations`."""
-    frame_from, frame_to = _frame(sentence)
+    frame_from, frame_to = frame_of(sentence)
     marks = own_negators(sentence)
     hedged = is_hedged(sentence, frame_from, frame_to)
     out = verb_relations(sentence, mentions, actors, prior, earlier)
@@ -83,7 +84,7 @@ def _nominal(sentence, mentions, hedged, frame_from, frame_to, marks) -> list[Re
             out += _deed(sentence, mentions, i, hedged, frame_from, frame_to, marks)
         if t.word not in _OUTPUT:
             continue
-        owner = next((m for m in mentions if m.end == i and (_possessive(tokens, m) or m.end == i)), None)
+        owner = next((m for m in mentions if m.end == i and (possessive(tokens, m) or m.end == i)), None)
         if owner is None:
             owner = next((m for m in mentions if 0 < m.at - i <= 3 and tokens[i + 1].word == "of"), None)
         copula = next((j for j in range(i + 1, min(i + 8, len(tokens))) if tokens[j].word in ("is", "are", "was", "be")), None)

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from . import lexicon as lex
-from .directions import Effect, Table, effects, quantity_table
+from .directions import effects, quantity_table
+from .effect import Effect
 from .gates import framed
 from .lexicon_verbs import VERB_INDEX
+from .negation import frame_of, is_hedged
+from .phrases import Table
 from .quantities import Quantity
-from .relations import _frame, is_hedged
 from .rubric import Rubric, Trend
 from .vocabulary import Vocabulary
 from .words import Sentence, phrase
@@ -66,7 +68,7 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
         lever_at = {i for m in vocabulary.mentions(sentence) if m.term == trend.lever for i in range(m.at, m.end)}
         reading.joined |= any(t.kind in ("punct", "arrow") or t.word in _JOINING or (t.kind == "word" and n not in lever_at and _VERB.match(sentence.tokens, n))
                               for n, t in enumerate(sentence.tokens)) or len(sentence.words) < 4
-        frame_from, frame_to = _frame(sentence)
+        frame_from, frame_to = frame_of(sentence)
         hedged = is_hedged(sentence, frame_from, frame_to)
         saturated = [n for n in range(len(sentence.tokens)) if sentence.tokens[n].kind == "word" and _SATURATION.match(sentence.tokens, n)]
         for e in found:

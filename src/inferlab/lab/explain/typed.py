@@ -1,8 +1,10 @@
 """Grades typed lines exactly: `shape: (2, 4, 16, 16)`, `calls: 20`, `dtype: fp16`, `cost: latency up`."""
 
 from .cell import Explanation
-from .directions import Table, effects, negators, quantity_table
+from .directions import effects, quantity_table
+from .negation import negators
 from .outcome import Outcome, award, deny, review
+from .phrases import Table
 from .quantities import Quantity, find_quantities
 from .words import clean, odd_alphabet, phrase, sentences
 

@@ -7,8 +7,8 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from . import lexicon as lex
-from .directions import Table
 from .lexicon_verbs import VERB_INDEX
+from .phrases import Table
 from .prose import FUNCTION_WORDS, known_words
 from .rubric import Rubric
 from .words import Sentence, Token, phrase, stem

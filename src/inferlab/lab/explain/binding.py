@@ -1,0 +1,134 @@
+"""Which quantity a direction word moves: its binding to what stands before or after it."""
+
+from . import lexicon as lex
+from .effect import REACH, Effect
+from .words import Token
+
+_LEADS = frozenset(("mean", "giv", "mak", "need", "use", "requir", "tak", "cost", "produc", "let", "caus", "yield", "bring", "lead", "impl", "creat"))
+_TRANSITIVE = frozenset(("fre", "cut", "sav", "trim", "avoid", "skip", "remov", "eliminat", "minimis", "minimiz", "limit", "cap", "spar", "add", "gain", "reliev"))
+_STOP = {",", ":", "(", ")", "\u2192", "->", "=>", "="}
+
+
+def weak_spend(tokens: tuple[Token, ...], cues: list) -> list:
+    """`uses more memory`: the `more` decides; `adds` after a lever is still a verb."""
+    kept = []
+    for n, cue in enumerate(cues):
+        nearby = cues[n + 1] if n + 1 < len(cues) else None
+        follows = nearby and nearby[0] - cue[1] <= 3 and nearby[2] in ("mod", "good", "carry", "same") and not any(
+            t.word in _STOP or t.word in lex.BREAKS for t in tokens[cue[1]:nearby[0]])
+        if cue[2] in ("spend", "win") and follows and nearby[2] != "same":
+            continue
+        if cue[2] == "verb" and follows and nearby[2] in ("mod",) and tokens[cue[0]].stem in ("add", "gain", "sav", "sink"):
+            continue
+        kept.append(cue)
+    return kept
+
+
+def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -> list[Effect]:
+    at, end, kind, value = cue
+    if kind == "again":
+        return []
+    if kind == "carry":
+        if value[0] == "compute" and tokens[end:end + 1] and tokens[end].word in ("in", "on"):
+            named = _ahead(tokens, end + 1, cues, quantities, 3)
+            if named:
+                return [Effect(named[2], value[1] * named[3], at, named[1])]
+        return [Effect(value[0], value[1], at, end)]
+    ahead = _ahead(tokens, end, cues, quantities, 3 if kind in ("mod", "good", "same") else REACH + 1)
+    back = _back(tokens, at, cues, quantities)
+    if kind == "part":
+        target = back or ahead
+    elif kind in ("mod", "good", "same"):
+        if back and any(t.stem in _LEADS for t in tokens[back[1]:at]):
+            back = None
+        target = ahead or back
+    elif kind == "verb":
+        target = ahead or back
+        passive = at and tokens[at - 1].word in lex.AUXILIARY - {"to", "will", "can", "would", "may", "could", "must", "should"}
+        if not passive and not ahead and tokens[at].stem in _TRANSITIVE:
+            target = None
+        if back and (passive or tokens[end:end + 1] and tokens[end].word in ("from", "to", "by", "with", "linearly", "as")):
+            target = back
+    else:
+        passive = at and tokens[at - 1].word in ("is", "are", "was", "were", "be", "been") and (
+            tokens[at].word.endswith(("ed", "en")) or tokens[at].word in ("lost", "paid", "spent", "bought", "won", "cut"))
+        if passive and back and any(c[2] in ("mod", "good") and c[0] < back[0] and back[0] - c[1] <= 2 for c in cues):
+            return []
+        target = (back if passive else None) or ahead or (back if kind in ("lose", "win") and tokens[at].kind == "word" else None)
+    if target and target[2] == "lever" and kind in ("lose", "win", "good"):
+        target = None
+    if not target and kind == "mod" and tokens[at].stem in ("longer", "shorter", "short", "long"):
+        near = {t.stem for t in tokens[max(0, at - 4):end + 5]}
+        if tokens[end:end + 1] and tokens[end].stem in ("decod", "run", "generation", "inferenc", "pass", "wait", "process", "step", "loop", "computation", "render"):
+            return [Effect("time", value, at, end)]
+        if near & {"tak", "run", "wait", "last", "need", "sit", "finish"}:
+            return [Effect("time", value, at, end)]
+    if not target:
+        if kind == "good" or (kind == "win" and tokens[at].stem in ("improv", "better")) or (
+                kind == "lose" and tokens[at].stem in ("degrad", "worsen", "suffer", "deteriorat")):
+            return [Effect("quality", value, at, end)]
+        return []
+    found = [target, *(_coordinated(tokens, target, cues, quantities) if target is ahead else _joined_before(tokens, target, cues, quantities))]
+    out = []
+    for q_at, q_end, name, inverse in found:
+        if kind in ("lose", "win", "good"):
+            sign = value * lex.GOOD.get(name, +1)
+        else:
+            sign = value * inverse if kind != "same" else 0
+        out.append(Effect(name, sign, min(at, q_at), max(end, q_end), cue=at))
+    return out
+
+
+def _ahead(tokens, end, cues, quantities, reach):
+    for q in quantities:
+        if end - 1 <= q[0] <= end + reach and q[0] >= end:
+            between = tokens[end:q[0]]
+            if any(t.word in _STOP or t.word in lex.BREAKS for t in between):
+                return None
+            if any(end <= c[0] < q[0] and c[2] in ("verb", "part", "spend", "carry", "lose") for c in cues):
+                return None
+            follow = [c for c in cues if c[0] in (q[1], q[1] + 1) and c[2] in ("verb", "part")]
+            if follow and between and any(t.word in ("and", "or") for t in between):
+                return None
+            return q
+    return None
+
+
+def _back(tokens, at, cues, quantities):
+    for q in reversed(quantities):
+        if q[1] <= at:
+            between = tokens[q[1]:at]
+            if len(between) > REACH + 2 or any(t.word in {",", ":", "and", "but", "while", "whereas", "because", "so", "which"} for t in between):
+                return None
+            if any(q[1] <= c[0] < at and c[2] in ("verb", "part", "mod", "carry") for c in cues):
+                return None
+            return q
+    return None
+
+
+def _joined_before(tokens, target, cues, quantities):
+    """`quality and latency increase`: the quantity joined to the subject, unless a direction stands before it."""
+    before = next((q for q in reversed(quantities) if q[1] < target[0]), None)
+    if before is None or not 1 <= target[0] - before[1] <= 3 or not any(t.word == "and" for t in tokens[before[1]:target[0]]):
+        return []
+    if any(before[0] - 4 <= c[0] < before[0] or before[1] <= c[0] < target[0] for c in cues if c[2] in ("mod", "verb", "lose", "win", "good", "spend", "carry")):
+        return []
+    return [before]
+
+
+def _coordinated(tokens, target, cues, quantities):
+    """`reduces memory and time`: the quantities joined to the first one, unless one has a verb of its own."""
+    out, end = [], target[1]
+    for q in quantities:
+        if q[0] < end:
+            continue
+        between = [t.word for t in tokens[end:q[0]]]
+        if not between or len(between) > 4 or any(w in lex.AUXILIARY or w in lex.BREAKS - {"and"} or w in (":", "(", ")") for w in between):
+            break
+        if not {"and", "or"} & set(between) or any(c[0] - q[1] in (0, 1) and c[2] in ("verb", "part", "mod", "good") for c in cues):
+            break
+        if any(end <= c[0] < q[0] for c in cues):
+            break
+        out.append(q)
+        end = q[1]
+    return out

@@ -1,0 +1,86 @@
+"""What a sentence denies, prevents, leaves open or puts at a distance."""
+
+from . import lexicon as lex
+from .gates import framed
+from .phrases import Table
+from .words import Sentence, Token
+
+_HEDGES = Table(lex.HEDGES)
+
+
+def is_hedged(sentence: Sentence, frame_from: int = 0, frame_to: int = 0) -> bool:
+    """Whether the sentence leaves open what it says (`maybe`, `faster or slower`), a distancing frame apart."""
+    start = sentence.tokens[0].start
+    return any(_HEDGES.match(sentence.tokens, n) for n, t in enumerate(sentence.tokens)
+               if t.kind == "word" and not frame_from <= t.start - start < frame_to)
+
+
+def frame_of(sentence: Sentence) -> tuple[int, int]:
+    """Where a distancing frame begins and ends in the sentence's text; (0, 0) when there is none."""
+    words = framed(sentence.text)
+    if not words:
+        return 0, 0
+    start = sentence.text.find(words)
+    rest = sentence.text[start + len(words):]
+    if not words.rstrip().endswith((":", "!", ",")) and len(rest.split()) < 2:
+        return 0, len(sentence.text) + 1
+    first = len(rest)
+    for mark in (":", " but ", ", it ", " rather ", " instead ", " in fact ", " actually ", ", the ", ", only ", " whereas ", " while ", ", since ", " because ", ", because "):
+        where = rest.find(mark, 8)
+        if where >= 0:
+            first = min(first, where)
+    return start, start + len(words) + first + 1
+
+
+def negators(tokens: tuple[Token, ...]) -> list[int]:
+    """Where the negating words are (`no longer`, `not only` are none)."""
+    out = []
+    for i, t in enumerate(tokens):
+        if t.word in lex.NEGATORS or (t.word.endswith("n't") and t.kind == "word"):
+            after = tokens[i + 1].word if i + 1 < len(tokens) else ""
+            if t.word == "without" and not any(w.word.endswith("ing") for w in tokens[i + 1:i + 3]):
+                continue
+            if not ((t.word == "not" or t.word.endswith("n't")) and after in ("only", "just", "surprisingly", "merely")) and not (t.word == "no" and after in (
+                    "wonder", "matter", "doubt")):
+                out.append(i)
+    return out
+
+
+def own_negators(sentence: Sentence) -> list[int]:
+    """The negators of a sentence without those of a distancing frame (`it is not true that`), which turns everything."""
+    frame = framed(sentence.text)
+    marks = negators(sentence.tokens)
+    if not frame:
+        return marks
+    start = sentence.tokens[0].start + sentence.text.find(frame)
+    return [n for n in marks if not start <= sentence.tokens[n].start < start + len(frame)]
+
+
+def negated(tokens: tuple[Token, ...], at: int, marks: list[int]) -> bool:
+    """Whether a negator governs the word at `at`: before it, with no break of the clause between."""
+    governing = []
+    for n in marks:
+        if n >= at:
+            continue
+        pair = tokens[n].word in ("neither", "nor")
+        if pair and any(n < o < at and tokens[o].word == "nor" for o in marks):
+            continue
+        between = [t for t in tokens[n + 1:at] if t.kind != "amount"]
+        if len(between) > (16 if pair else 8):
+            continue
+        if any(t.word in lex.BREAKS - {"and", "as", "then", "even", "before", "after"} or t.word in (":", ";") for t in between):
+            continue
+        if any(t.word == "," or (t.word == ")" and not pair) for t in between):
+            continue
+        if any(t.word == "and" for t in between) and any(t.word in lex.AUXILIARY for t in between):
+            continue
+        governing.append("neither" if pair else str(n))
+    return len(set(governing)) % 2 == 1
+
+_PREVENT = frozenset(("avoid", "prevent", "sav", "spar", "skip", "without", "instead", "eliminat", "unnecessary"))
+
+
+def prevented(tokens: tuple[Token, ...], at: int) -> bool:
+    """`avoids recomputing`, `instead of recomputing`, `no need to recompute`: what does not happen."""
+    near = [t.stem for t in tokens[max(0, at - 4):at]]
+    return bool(set(near) & _PREVENT) or bool({"less", "fewer", "no"} & {t.word for t in tokens[max(0, at - 2):at]}) or ("no" in near and "need" in near) or ("rather" in near and "than" in near)

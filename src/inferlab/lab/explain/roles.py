@@ -1,0 +1,214 @@
+"""Who does something and what it is done to: the agent and the objects of one verb."""
+
+import itertools
+
+from . import lexicon as lex
+from .listed import listed
+from .verbs import DETERMINERS, participle
+from .vocabulary import Mention
+from .words import Token
+
+_ASIDE = frozenset(listed("by with from using through via after before at for like unlike than without until during because under per on given based "
+                   "following according alongside beside besides"))
+_OF = frozenset(listed("of by with in to for into using via on at within inside through under between after as like during"))
+_AGENT_BY = frozenset(listed("by via through inside in within"))
+_CLAUSE = frozenset(listed("while whereas but though although because since so if when ;"))
+_REMOVAL = frozenset(listed("subtract remov strip tak peel pull clean clear"))
+BE = frozenset(listed("is are was were be been being am get gets got getting gets become becomes became 's"))
+GLUE = frozenset(listed("the a an this that these those its their my your our each every all both of current new next old previous noisy cleaner cleaned clean less "
+                  "own same whole full entire slightly more single one small little bit resulting final only just then now also actually really "
+                  "always simply still directly not"))
+_PRONOUNS = frozenset(listed("it they them this that these those one"))
+_SUBORDINATE = frozenset(listed("which that who whose what"))
+
+
+def _preposition(tokens: tuple[Token, ...], at: int, mentions: list[Mention], stop: int = 0) -> str:
+    """The preposition that introduces the phrase whose term begins at `at`, "" if none."""
+    stop = max([stop, *(m.end for m in mentions if m.end <= at and tokens[m.end - 1].word[-2:] not in ("'s", "s'"))])
+    for back in range(1, 5):
+        i = at - back
+        if i < stop:
+            return ""
+        word = tokens[i].word
+        if word in _ASIDE or word in _OF:
+            return word
+        if tokens[i].kind == "punct" or word in lex.BREAKS or word in BE:
+            return ""
+        if word in DETERMINERS or word in ("these", "those", "that", "both"):
+            before = tokens[i - 1].word if i > stop else ""
+            return before if before in _ASIDE or before in _OF else ""
+    return ""
+
+
+def possessive(tokens: tuple[Token, ...], m: Mention) -> bool:
+    return tokens[m.end - 1].word.endswith(("'s", "s'"))
+
+
+def roles(tokens, mentions, actors, at, end, after):
+    colon = max((i for i in range(at) if tokens[i].word in (":", ";")), default=-1)
+    left = [m for m in mentions if colon < m.at and m.end <= at]
+    right = [m for m in mentions if end <= m.at]
+    auxiliaries = [t.word for t in tokens[max(0, at - 4):at]]
+    passive = participle(tokens[at]) and (any(w in BE for w in auxiliaries) and not any(w in ("has", "have", "had") for w in auxiliaries[-1:])
+                                           or _by_follows(tokens, end))
+    if passive:
+        agents = by_agent(tokens, right, actors, end, after)
+        patient = _nearest(tokens, left, None, at)
+        objects = frozenset(patient[0])
+        if patient[0] and patient[2]:
+            objects |= _joined(tokens, left, patient[2])
+        return agents, objects, frozenset(), bool(agents), True
+    names, sure, _ = _nearest(tokens, left, actors, at)
+    objects, bad = _objects(tokens, right, end, after)
+    if not right and not left:
+        return frozenset(), frozenset(), frozenset(), False, False
+    if not left and tokens[max(0, at - 2):at] and right and any(t.word in _SUBORDINATE for t in tokens[colon + 1:at]):
+        names, sure = frozenset({right[0].term}), True
+        copula = [i for i in range(end, min(end + 6, len(tokens))) if tokens[i].word in ("is", "are", "was", "were", ":")]
+        if not copula or copula[0] > right[0].at:
+            names = frozenset()
+    subject = next((m for m in reversed(left) if m.term in names), None)
+    if subject is not None and any(t.word in ("which", "that", "whom") for t in tokens[max(0, subject.at - 3):subject.at]):
+        thing = next((m for m in reversed(left) if m.end < subject.at), None)
+        if thing is not None:
+            objects |= {thing.term}
+    one = _cleft(tokens, left, right, at, end)
+    if one:
+        return frozenset({one[0].term}), frozenset(m.term for m in right if m.end <= one[1]) | ({"it"} if any(
+            t.word in _PRONOUNS for t in tokens[end:one[1]]) else frozenset()), frozenset(), True, False
+    cleft = not objects and any(t.word in ("what", "that", "which") for t in tokens[max(0, at - 3):at])
+    if cleft and left:
+        objects = frozenset(m.term for m in left if m.term not in names)
+    return names, objects, bad, sure, False
+
+
+def _cleft(tokens, left, right, at, end):
+    """`the one who changes them is the scheduler`, `what updates the latents is scheduler.step`: (the subject, where
+    the copula is)."""
+    head = [t.word for t in tokens[max(0, at - 4):at]]
+    if not (head[-1:] == ["what"] or (head[-1:] in (["who"], ["that"], ["which"]) and set(head) & {"one", "thing", "part", "component", "piece", "object"})):
+        return None
+    copula = next((i for i in range(end, min(end + 9, len(tokens))) if tokens[i].word in ("is", "are", "was")), None)
+    if copula is None or copula == end:
+        return None
+    subject = next((m for m in right if m.at > copula), None)
+    return (subject, copula) if subject else None
+
+
+def into_of(tokens, mentions, end, after) -> frozenset[str]:
+    """What comes out of a change: `turns the latents into pixels`."""
+    return frozenset(m.term for m in mentions if end <= m.at < after and any(
+        t.word == "into" for t in tokens[max(end, m.at - 4):m.at]) and not any(o.at > end and o.end <= m.at and any(
+            t.word == "into" for t in tokens[max(end, o.at - 4):o.at]) for o in mentions))
+
+
+def _by_follows(tokens, end) -> bool:
+    return any(t.word == "by" for t in tokens[end:end + 4])
+
+
+def by_agent(tokens, right, actors, end, after) -> frozenset[str]:
+    for m in right:
+        word = _preposition(tokens, m.at, right, end)
+        near = {t.word for t in tokens[max(end, m.at - 4):m.at]}
+        helped = word == "of" and near & {"means", "help"}
+        if (word in _AGENT_BY or helped) and m.term in actors and m.at - end <= 14:
+            return frozenset({m.term})
+        if word == "using" and m.term in actors and m.at - end <= 4 and not possessive(tokens, m):
+            return frozenset({m.term})
+    return frozenset()
+
+
+def _nearest(tokens, left, actors, at):
+    """(terms, sure, the mention) of the nearest fit subject to the left of a verb."""
+    head = at
+    while head and (tokens[head - 1].word in lex.AUXILIARY or tokens[head - 1].word in GLUE or tokens[head - 1].word.endswith("ly")
+                    or tokens[head - 1].word in lex.NEGATORS) and tokens[head - 1].word not in _PRONOUNS:
+        head -= 1
+    if head and tokens[head - 1].word in ("which", "that", "who") and left:
+        near = left[-1]
+        if actors is None or near.term in actors:
+            return frozenset({near.term}), True, near
+    if head and tokens[head - 1].word in ("it", "they", "this", "these"):
+        return frozenset({"it"}), False, None
+    fallback = None
+    for m in reversed(left):
+        if actors is not None and m.term not in actors:
+            continue
+        if fallback is not None and any(t.word in _CLAUSE for t in tokens[m.end:fallback.at]):
+            break
+        if possessive(tokens, m) and m.end < at - 0 and m.end != at:
+            fallback = fallback or m
+            continue
+        before = tokens[m.at - 1].word if m.at else ""
+        if before in ("not", "than", "unlike", "without") or (before == "the" and m.at > 1 and tokens[m.at - 2].word in (
+                "not", "than", "unlike", "of") and tokens[max(0, m.at - 3)].word in ("not", "rather", "instead", "unlike", ",")):
+            continue
+        if _preposition(tokens, m.at, left) in (_OF - {"after", "as"}) | {"from"}:
+            fallback = fallback or m
+            continue
+        return frozenset({m.term}), at - m.end <= 14, m
+    if fallback is not None:
+        return frozenset({fallback.term}), False, fallback
+    if head and tokens[head - 1].word in _PRONOUNS:
+        return frozenset({"it"}), False, None
+    return frozenset(), False, None
+
+
+def _joined(tokens, left, m: Mention) -> frozenset[str]:
+    return frozenset(o.term for o in left if o.end < m.at and any(t.word == "and" for t in tokens[o.end:m.at]) and m.at - o.end <= 3)
+
+
+def _objects(tokens, right, end, after):
+    found, bad = set(), set()
+    removal = tokens[end - 1].stem in _REMOVAL or tokens[max(0, end - 2)].stem in _REMOVAL
+    aside = False
+    last = end
+    for m in right:
+        between = tokens[last:m.at]
+        words = [t.word for t in between]
+        leads = after < len(tokens) and m.end <= after and all(t.word in lex.AUXILIARY or t.word in GLUE for t in tokens[m.end:after])
+        if leads and (last != end or any(t.word in _PRONOUNS or t.kind == "amount" for t in between)) and set(words) & {"and", ",", "or", "then"}:
+            break
+        if m.at >= after and m.at != after:
+            break
+        if "not" in words or "than" in words or "instead" in words:
+            bad.add(m.term)
+            last = m.end
+            continue
+        if any(w in (";", ":", "while", "whereas", "because", "since", "although", "though", "if", "when") for w in words) or (
+                "but" in words and not bad):
+            break
+        preposition = next((w for w in reversed(words) if w in _ASIDE and not (w == "from" and removal)), "")
+        if preposition:
+            aside = True
+        elif any(w in ("to", "into", "in", "onto") for w in words) or not (set(words) & {"and", ",", "or"}):
+            aside = aside and set(words) <= GLUE and last != end
+        if "of" in words and not preposition and last != end:
+            aside = False
+        if possessive(tokens, m):
+            last = m.end
+            continue
+        if not aside:
+            found.add(m.term)
+        last = m.end
+    near = tokens[end:min(after, end + 7)]
+    if any(t.word in _PRONOUNS - {"that"} or t.word in ("their", "ones") or (t.word == "that" and not i) for i, t in enumerate(near[:3])) or any(
+            a.word in ("of", "to") and b.word in _PRONOUNS for a, b in itertools.pairwise(near)):
+        found.add("it")
+    return frozenset(found), frozenset(bad)
+
+
+def along_of(tokens, mentions, end) -> tuple[frozenset[str], frozenset[str]]:
+    """What a thing grows along, and what it is said not to grow along."""
+    along, away = set(), set()
+    for m in mentions:
+        if m.at < end:
+            continue
+        for back in range(1, 4):
+            i = m.at - back
+            if i >= end and tokens[i].word in ("along", "on", "in"):
+                (away if tokens[i - 1].word in ("not", "never", "than", "of") and tokens[i].word != "in" else along).add(m.term)
+                break
+            if i < end or (tokens[i].word not in GLUE and tokens[i].kind == "word"):
+                break
+    return frozenset(along), frozenset(away)
