@@ -13,6 +13,8 @@ import types
 import torch
 from torch.nn import Module
 
+from .lean import recorded_call
+
 LOCK = threading.RLock()
 _MISSING = object()
 _patches: dict = {}  # (id(holder), name) -> Patch
@@ -57,6 +59,7 @@ class Patch:
     def __init__(self, holder, name: str, flavour: str):
         self.holder, self.name, self.flavour = holder, name, flavour
         self.entries: dict = {}
+        self.lean: dict = {}  # id(instance) -> its point, where that is one without rules: the short way
         self.adopters: list = []  # called with an instance that nobody registered; may return points
         self.everywhere: tuple = ()  # points for calls whose instance nobody registered: functions, caches, hooks
         self.users = 0
@@ -105,24 +108,9 @@ class Patch:
 
     def _install_module(self):
         """`__call__` of a module class: `Module.__call__` is looked up at each call, as torch.fx replaces it too."""
-        entries, adopt, is_compiling = self.entries, self.adopt, torch.compiler.is_compiling
         inherits = self.holder is not Module and self.holder.__call__ is Module.__call__
         own = None if inherits else self.holder.__call__
-
-        @functools.wraps(own or Module.__call__)
-        def traced(self, *args, **kwargs):
-            original = own or Module.__call__
-            if is_compiling():
-                return original(self, *args, **kwargs)
-            points = entries.get(id(self)) or adopt(self)
-            if points is None:
-                return original(self, *args, **kwargs)
-            point = points[0]
-            if point.lean and len(points) == 1:
-                return point.run_lean(original, self, args, kwargs)
-            return point.run(points, 0, original, (self, *args), kwargs)
-
-        self._place(traced)
+        self._place(recorded_call(self, own))
 
     def _install_static(self):
         original = getattr(self.holder, self.name)
@@ -179,6 +167,17 @@ class Patch:
             co_consts=constants, co_freevars=self.code.co_freevars, co_name=self.code.co_name
         )
 
+    def set_points(self, key: int, points: tuple) -> None:
+        """Says which points record the calls of the instance with this id; none: its calls are left alone."""
+        if points:
+            self.entries[key] = points
+        else:
+            self.entries.pop(key, None)
+        if len(points) == 1 and getattr(points[0], "lean", False):
+            self.lean[key] = points[0]
+        else:
+            self.lean.pop(key, None)
+
     # -- which points a call belongs to ------------------------------------------------------------------------
 
     def adopt(self, instance):
@@ -214,4 +213,5 @@ def release(patch: Patch) -> None:
         if patch.users == 0:
             patch.remove()
             patch.entries.clear()
+            patch.lean.clear()
             _patches.pop((id(patch.holder), patch.name), None)

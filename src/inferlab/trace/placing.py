@@ -63,7 +63,7 @@ class Placing:
             self._place_everywhere(patches.acquire(part, method, "attribute"), twin)
 
     def _place(self, patch, key, point) -> None:
-        patch.entries[key] = (*patch.entries.get(key, ()), point)
+        patch.set_points(key, (*patch.entries.get(key, ()), point))
         self._placed.append((patch, key, point))
 
     def _place_everywhere(self, patch, point) -> None:
@@ -75,11 +75,7 @@ class Placing:
         with patches.LOCK:
             for patch, key, point in reversed(self._placed):
                 if key is not None:
-                    left = tuple(p for p in patch.entries.get(key, ()) if p is not point)
-                    if left:
-                        patch.entries[key] = left
-                    else:
-                        patch.entries.pop(key, None)
+                    patch.set_points(key, tuple(p for p in patch.entries.get(key, ()) if p is not point))
                 patch.everywhere = tuple(p for p in patch.everywhere if p is not point)
                 patch.adopters[:] = [a for a in patch.adopters if a is not point]
                 patches.release(patch)
@@ -103,7 +99,7 @@ class Placing:
             self._known.pop(key, None)
             for patch, placed, point in self._placed:
                 if placed == key:
-                    patch.entries[key] = tuple(p for p in patch.entries.get(key, ()) if p is not point)
+                    patch.set_points(key, tuple(p for p in patch.entries.get(key, ()) if p is not point))
 
         try:
             self._known[key] = weakref.ref(part, forget)

@@ -9,8 +9,6 @@ from array import array
 from threading import get_ident
 from time import perf_counter_ns
 
-from torch import Tensor
-
 from . import spec
 
 # What a point does with a call (bit flags).
@@ -127,10 +125,8 @@ class Point:
         "coarse",
         "id",
         "kind",
-        "last_in",
-        "last_key",
-        "last_out",
-        "last_out_key",
+        "known_in",
+        "known_out",
         "lean",
         "name",
         "novel",
@@ -144,9 +140,8 @@ class Point:
     def __init__(self, recorder, name, kind, owner, rule=0, parameters=(), skip=1, coarse=True, base=None):
         self.recorder, self.name, self.kind, self.owner, self.rule = recorder, name, kind, owner, rule
         self.parameters, self.skip, self.coarse, self.novel = parameters, skip, coarse, 0
-        self.lean = not coarse and not rule
-        self.last_key = self.last_out_key = None
-        self.last_in = self.last_out = -1
+        self.lean = not coarse and not rule  # calls of a module may take the short way, see lean.py
+        self.known_in = self.known_out = (None, None, None, -1)  # shape, dtype, device, signature: as last time
         self.base = base or name  # the component's name, without the method
         self.id = len(recorder.points)
         recorder.points.append(self)
@@ -185,51 +180,6 @@ class Point:
         if rule and self.drops(log, seq, inputs, outputs, output):
             log.count = seq
             return output
-        log.rows.extend((seq, self.id, parent, inputs, outputs, start, end, 0))
-        return output
-
-    def run_lean(self, original, instance, args, kwargs):
-        """As `run`, for a module's call in one trace with no rule: the path that all-module traces take.
-
-        A module mostly gets what it got last time: then its signatures are compared, not looked up.
-        """
-        recorder = self.recorder
-        log = recorder.logs.get(get_ident()) or recorder.open_log()
-        seq = log.count
-        log.count = seq + 1
-        parent, above = log.seq, log.point
-        log.seq, log.point = seq, self
-        start = 0
-        inputs = -1
-        try:
-            if not kwargs and len(args) == 1 and type(args[0]) is Tensor:
-                value = args[0]
-                key = (value.shape, value.dtype, value.device)
-                if key == self.last_key:
-                    inputs = self.last_in
-                else:
-                    inputs = self.last_in = recorder.intern(((key,), (), ()), self)
-                    self.last_key = key
-            else:
-                inputs = recorder.inputs_of(self, args, kwargs)
-            start = perf_counter_ns()
-            output = original(instance, *args, **kwargs)
-            end = perf_counter_ns()
-        except BaseException as error:
-            end = perf_counter_ns()
-            log.seq, log.point = parent, above
-            log.rows.extend((seq, self.id, parent, inputs, -1, start or end, end, recorder.error(error)))
-            raise
-        log.seq, log.point = parent, above
-        if type(output) is Tensor:
-            key = (output.shape, output.dtype, output.device)
-            if key == self.last_out_key:
-                outputs = self.last_out
-            else:
-                outputs = self.last_out = recorder.intern(key, self)
-                self.last_out_key = key
-        else:
-            outputs = recorder.output_of(self, output)
         log.rows.extend((seq, self.id, parent, inputs, outputs, start, end, 0))
         return output
 

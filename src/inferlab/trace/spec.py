@@ -253,9 +253,19 @@ def key_of(value, level: int = 0):
 
 def call_key(args: tuple, kwargs: dict):
     """The key of a call's arguments: (positional keys, keyword names, keyword keys)."""
+    positional = tuple(
+        [
+            (v.shape, v.dtype, v.device) if type(v) is Tensor else None if v is None else key_of(v)
+            for v in args
+        ]
+    )
     if not kwargs:
-        return (tuple([key_of(a) for a in args]), (), ())
-    return (tuple([key_of(a) for a in args]), tuple(kwargs), tuple([key_of(v) for v in kwargs.values()]))
+        return (positional, (), ())
+    named = [
+        (v.shape, v.dtype, v.device) if type(v) is Tensor else None if v is None else key_of(v)
+        for v in kwargs.values()
+    ]
+    return (positional, tuple(kwargs), tuple(named))
 
 
 def coarse(key):
