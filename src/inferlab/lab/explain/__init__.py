@@ -32,7 +32,7 @@ _HOME = {
     "LintReport": "lint",
     "register": "magic", "explain": "magic", "last_explanations": "magic",
     "Rubric": "rubric", "Slot": "rubric", "Trend": "rubric", "Amounts": "rubric",
-    "grade_slot": "grade", "selftest": "grade",
+    "grade_slot": "grade", "terms": "subject", "selftest": "grade",
 }
 
 __all__ = list(_HOME) + ["grade", "lint", "typed"]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from .facts import _values, _within, measured
 from .listed import listed
+from .moves import misplaced_counts, turned
 from .negation import frame_of, is_hedged, negated, own_negators
 from .rubric import Amounts, Rubric
 from .vocabulary import Mention, Vocabulary
@@ -24,6 +25,7 @@ class Found:
     wrong: list[str] = field(default_factory=list)
     denied: list[str] = field(default_factory=list)
     doubtful: list[str] = field(default_factory=list)
+    misplaced: list[str] = field(default_factory=list)
     refuted: list[str] = field(default_factory=list)
     hedged: list[str] = field(default_factory=list)
     any: bool = False
@@ -52,9 +54,13 @@ def read_amounts(parts: list[Sentence], wanted: Amounts, rubric: Rubric, facts: 
     known = shapes + every
     counts = {term: resolve(value, facts) for term, value in wanted.counts.items()}
     of = {term: [tuple(v) for v in resolve(value, facts)] for term, value in wanted.of.items()}
+    moves = [(a, b) for before, after in wanted.moves for a in resolve(before, facts) for b in resolve(after, facts)]
+    places = {place: {term: resolve(v, facts) for term, v in there.items()} for place, there in wanted.at.items()}
     found = Found()
     for sentence in parts:
         _read(sentence, found, shapes, known, counts, of, vocabulary)
+        found.wrong += turned(sentence, moves)
+        found.misplaced += misplaced_counts(sentence, places, counts, vocabulary)
     return found
 
 
@@ -170,8 +176,18 @@ def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | N
     return None
 
 
-def named(parts: list[Sentence], vocabulary: Vocabulary) -> frozenset[str]:
-    """The terms that an answer names."""
-    return frozenset(m.term for s in parts for m in vocabulary.mentions(s))
-
-
+def foreign_shapes(parts: list[Sentence], facts: Mapping[str, object]) -> list[str]:
+    """Shapes of three axes or more that an answer gives as its own and that no fact has, whole or in part."""
+    known = [v for name, f in facts.items() if not measured(name) for v in _values(f) if isinstance(v, tuple) and all(isinstance(d, int) for d in v)]
+    out = []
+    for sentence in parts if known else ():
+        tokens, marks = sentence.tokens, own_negators(sentence)
+        frame_from, frame_to = frame_of(sentence)
+        for i, t in enumerate(tokens):
+            if t.kind != "amount" or t.amount.kind != "shape" or len(t.amount.value) < 3:
+                continue
+            apart = negated(tokens, i, marks) or frame_from <= t.start - tokens[0].start < frame_to or any(
+                w.word in _SUPPOSED or w.word == "not" for w in tokens[max(0, i - 6):i])
+            if not apart and not any(_within(t.amount.value, shape) for shape in known):
+                out.append(t.word)
+    return out

@@ -2,6 +2,7 @@
 
 from . import lexicon as lex
 from .effect import REACH, Effect
+from .prose import FUNCTION_WORDS
 from .words import Token
 
 _LEADS = frozenset(("mean", "giv", "mak", "need", "use", "requir", "tak", "cost", "produc", "let", "caus", "yield", "bring", "lead", "impl", "creat"))
@@ -26,7 +27,9 @@ def weak_spend(tokens: tuple[Token, ...], cues: list) -> list:
 
 def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -> list[Effect]:
     at, end, kind, value = cue
-    if kind == "again":
+    if kind == "again" or (kind == "part" and _no_particle(tokens, at, end)):
+        return []
+    if kind == "lose" and tokens[end - 1].word == "is" and tokens[end:end + 1] and tokens[end].word in ("that", "when", "how"):
         return []
     if kind == "carry":
         if value[0] == "compute" and tokens[end:end + 1] and tokens[end].word in ("in", "on"):
@@ -39,8 +42,11 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
     if kind == "part":
         target = back or ahead
     elif kind in ("mod", "good", "same"):
-        if back and any(t.stem in _LEADS for t in tokens[back[1]:at]):
+        if back and (any(t.stem in _LEADS for t in tokens[back[1]:at]) or not _predicate(tokens, back[1], at) or (
+                kind == "good" and _attributive(tokens, end))):
             back = None
+        if kind == "mod" and tokens[at].word == "another" and ahead and ahead[2] in ("quality", "memory"):
+            return []
         target = ahead or back
     elif kind == "verb":
         target = ahead or back
@@ -63,7 +69,11 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
             return [Effect("time", value, at, end)]
         if near & {"tak", "run", "wait", "last", "need", "sit", "finish"}:
             return [Effect("time", value, at, end)]
+    if target and target[2] == "quality" and kind in ("mod", "verb", "part", "spend", "same") and tokens[target[1] - 1].stem in _HOLDERS:
+        return []
     if not target:
+        if kind == "good" and _attributive(tokens, end) and tokens[end].stem not in _HOLDERS:
+            return [] if tokens[at].word in ("worst", "best", "bad") else [Effect("quality", value, at, end, strong=False)]
         if kind == "good" or (kind == "win" and tokens[at].stem in ("improv", "better")) or (
                 kind == "lose" and tokens[at].stem in ("degrad", "worsen", "suffer", "deteriorat")):
             return [Effect("quality", value, at, end)]
@@ -75,8 +85,37 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
             sign = value * lex.GOOD.get(name, +1)
         else:
             sign = value * inverse if kind != "same" else 0
-        out.append(Effect(name, sign, min(at, q_at), max(end, q_end), cue=at))
+        gap = tokens[end:q_at] if q_at >= end else tokens[q_end:at]
+        near = sum(t.kind in ("word", "amount") and t.word not in FUNCTION_WORDS for t in gap) <= 1
+        out.append(Effect(name, sign, min(at, q_at), max(end, q_end), cue=at, strong=near))
     return out
+
+
+_HOLDERS = frozenset(("pictur", "imag", "result", "output", "sampl", "photo", "draw", "one", "on", "outcom", "render"))
+"""What has a quality but is none: more of these is not more of it."""
+_COPULA = frozenset(("is", "are", "was", "were"))
+_BECOMES = frozenset(("is", "are", "was", "were", "be", "been", "being", "get", "gets", "got", "getting", "become", "becomes", "becoming", "became", "stay", "stays", "remain", "remains",
+                      "look", "looks", "turn", "turns", "go", "goes", "going", "grow", "grows", "come", "comes", "seem", "seems", "'s", "end", "ends", "run", "runs", "appears", "gone"))
+_NO_UP = frozenset(("end", "set", "com", "com", "come", "mak", "make", "pick", "break", "split", "show", "wind", "chop", "cut", "divid", "catch", "look", "keep", "giv", "open", "mix", "clean", "warm",
+                    "wrap", "fre", "follow", "back", "start", "spell", "tidi", "tidy", "sit", "sum", "clear", "hold", "bring", "bottom"))
+
+
+def _no_particle(tokens, at, end) -> bool:
+    """`end up with`, `up to a point`: no direction."""
+    return bool(at and tokens[at - 1].stem in _NO_UP) or (tokens[end:end + 1] != () and tokens[end].word in ("to", "with") and tokens[at].word == "up")
+
+
+def _attributive(tokens, end) -> bool:
+    """Whether an adjective that ends before `end` stands before its own noun: `the worst moment`."""
+    if end >= len(tokens) or tokens[end].kind != "word":
+        return False
+    return tokens[end].word not in FUNCTION_WORDS and tokens[end].word not in lex.BREAKS and not tokens[end].word.endswith("ly")
+
+
+def _predicate(tokens, a, b) -> bool:
+    """Whether what stands between a quantity and an adjective behind it lets the one say something of the other."""
+    between = [t.word for t in tokens[a:b]]
+    return not between or any(w in _BECOMES or w.endswith("'s") for w in between)
 
 
 def _ahead(tokens, end, cues, quantities, reach):
@@ -85,7 +124,9 @@ def _ahead(tokens, end, cues, quantities, reach):
             between = tokens[end:q[0]]
             if any(t.word in _STOP or t.word in lex.BREAKS for t in between):
                 return None
-            if any(end <= c[0] < q[0] and c[2] in ("verb", "part", "spend", "carry", "lose") for c in cues):
+            if any(t.word in _COPULA for t in between) and not any(t.word == "what" for t in tokens[max(0, end - 4):end]):
+                return None
+            if any(end <= c[0] < q[0] and c[2] in ("verb", "part", "spend", "carry", "lose", "win") for c in cues):
                 return None
             follow = [c for c in cues if c[0] in (q[1], q[1] + 1) and c[2] in ("verb", "part")]
             if follow and between and any(t.word in ("and", "or") for t in between):

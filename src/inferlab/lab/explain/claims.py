@@ -45,10 +45,10 @@ def _claim(text: str, terms: tuple[str, ...]) -> Claim:
     return read_claim(text, dict.fromkeys(terms, ""))
 
 
-def claims(entry: str, terms: Mapping[str, str]) -> list[Claim]:
-    """The claims of one entry: `a + b` wants both."""
+def claims(entry: str, terms: Mapping[str, str]) -> list[tuple[Claim, ...]]:
+    """The claims of one entry: `a + b` wants both, `a or b` either: a tuple of alternatives for each part."""
     names = tuple(terms)
-    return [_claim(part.strip(), names) for part in entry.split("+")]
+    return [tuple(_claim(one.strip(), names) for one in part.split(" or ")) for part in entry.split("+")]
 
 
 def says(claim: Claim, r: Relation, context: frozenset[str], lenient: bool) -> bool:
@@ -74,4 +74,4 @@ def says(claim: Claim, r: Relation, context: frozenset[str], lenient: bool) -> b
 
 def actors_of(entries: list[str], terms: Mapping[str, str]) -> frozenset[str]:
     """The terms that some claim has as a subject."""
-    return frozenset(c.subject for entry in entries for c in claims(entry, terms) if c.subject != "*")
+    return frozenset(c.subject for entry in entries for part in claims(entry, terms) for c in part if c.subject != "*")

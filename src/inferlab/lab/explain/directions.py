@@ -23,6 +23,7 @@ _CUES = Table({
     **{k: ("again", v) for k, v in lex.AGAIN.items()},
 })
 _HEDGES = Table(lex.HEDGES)
+_MASKED = {"too": ("high", "low", "few", "many")}
 _GAIN = frozenset(("gain", "get", "win", "buy", "bring", "improv", "receiv", "benefit"))
 _PAY = frozenset(("pay", "los", "cost", "spend", "sacrific", "suffer", "give"))
 
@@ -32,17 +33,27 @@ def quantity_table(extra: dict[tuple[str, ...], tuple[str, int]] | None = None) 
     return Table({**lex.QUANTITIES, **extra}) if extra else _QUANTITY
 
 
-def effects(sentence: Sentence, table: Table = _QUANTITY) -> list[Effect]:
-    """Every direction in the sentence with the quantity that it moves."""
+def effects(sentence: Sentence, table: Table = _QUANTITY, says: Table | None = None) -> list[Effect]:
+    """Every direction in the sentence with the quantity that it moves. `says` holds phrases that say a direction by
+    themselves: its values are (quantity, sign)."""
     tokens = sentence.tokens
     quantities: list[tuple[int, int, str, int]] = []
     cues: list[tuple[int, int, str, object]] = []
+    said: list[tuple[int, int, str, int]] = []
     i = 0
     while i < len(tokens):
         if tokens[i].kind not in ("word", "amount"):
             i += 1
             continue
         q, c = table.match(tokens, i), _CUES.match(tokens, i)
+        s = says.match(tokens, i) if says is not None else None
+        if s and not (q and q[0] > s[0]) and not (c and c[0] > s[0]):
+            said.append((i, i + s[0], *s[1]))
+        if c and c[1][0] == "mod" and tokens[i].word in _MASKED.get(tokens[i - 1].word if i else "", ()):
+            c = None
+        if c and c[1][0] == "same" and tokens[i + 1:i + 2] and tokens[i + 1].word in ("time", "moment", "run", "way", "call", "pass", "step", "seed", "prompt", "as", "number", "gpu", "card", "shape", "noise"):
+            c = None
+            q = None
         if c and c[0] == 1 and tokens[i].word == "few" and i and tokens[i - 1].word == "a":
             c = None
         if c and (not q or c[0] > q[0] or (c[0] == q[0] and c[1][0] in ("carry",))):
@@ -62,6 +73,7 @@ def effects(sentence: Sentence, table: Table = _QUANTITY) -> list[Effect]:
     out: list[Effect] = []
     for cue in cues:
         out += bind(tokens, cue, cues, quantities)
+    out += [Effect(q, sign, a, b, cue=a) for a, b, q, sign in said]
     out += _traded(tokens, quantities) + _so_does(tokens, out, quantities) + _what_is(tokens, cues, quantities)
     hedges = [n for n in range(len(tokens)) if _HEDGES.match(tokens, n)]
     out += [Effect("compute", -1 if negated(tokens, c[0], marks) or prevented(tokens, c[0]) else 1, c[1] - 1, c[1]) for c in cues if c[2] == "again"]

@@ -9,7 +9,7 @@ REACH = 4
 @dataclass(frozen=True, slots=True)
 class Effect:
     """One quantity with its direction: +1 up, -1 down, 0 unchanged. `at` indexes the sentence's tokens, `cue` is where
-    the word stands that gives the direction (-1: at `at`)."""
+    the word stands that gives the direction (-1: at `at`). `strong` is False where the two stand far apart or belong together only perhaps: such a reading never denies."""
 
     quantity: str
     sign: int
@@ -19,3 +19,4 @@ class Effect:
     hedged: bool = False
     words: str = ""
     cue: int = -1
+    strong: bool = True

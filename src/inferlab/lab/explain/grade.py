@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 from . import gates
-from .amounts import Found, read_amounts
+from .amounts import Found, foreign_shapes, read_amounts
 from .cell import COMMON_LABELS, Explanation, canonical
 from .claims import actors_of, claims, says
 from .clauses import relations
 from .facts import facts_of
+from .loose import loosely
 from .outcome import Outcome, award, deny, review
 from .relations import Relation
 from .rubric import Rubric, Slot
@@ -111,6 +112,10 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
         reading = read_trend(parts, slot.trend, rubric, words)
         refuted |= bool(reading.refuted)
         results.append(_trend(reading, slot))
+    if not slot.amounts:
+        strange = foreign_shapes(parts, facts)
+        if strange:
+            results.append(deny(f"Your trace does not show {strange[0]}.", tuple(strange)))
     if slot.topic:
         said = {m.term for s in parts for m in words.mentions(s)}
         if not said & set(slot.topic):
@@ -135,10 +140,11 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
 
 def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sentence], words: Vocabulary) -> Outcome:
     context = frozenset(m.term for s in parts for m in words.mentions(s))
+    rightful = actors_of(list(slot.award), rubric.terms) - {c.subject for entry in slot.deny for part in claims(entry, rubric.terms) for c in part}
     for entry, message in slot.deny.items():
         for r in found:
-            wrong = [c for c in claims(entry, rubric.terms) if says(c, r, context, lenient=False)]
-            if wrong and not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") for c in wrong)):
+            wrong = [c for part in claims(entry, rubric.terms) for c in part if says(c, r, context, lenient=False)]
+            if wrong and not (r.agents & rightful and r.agents - {c.subject for c in wrong}) and not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") for c in wrong)):
                 return (review("This may say two things; a person will read it.", (r.text,)) if r.hedged
                         else deny(message or "This names the wrong thing.", (r.text,)))
     if not slot.award:
@@ -146,16 +152,20 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
     asserted, taken_back, hedged = [], [], []
     for entry in slot.award:
         wanted = claims(entry, rubric.terms)
-        hits = [[r for r in found if says(c, r, context, lenient=True) and not r.bad_objects & {c.object}] for c in wanted]
+        hits = [[r for r in found if any(says(c, r, context, lenient=True) and not r.bad_objects & {c.object} for c in part)] for part in wanted]
         if all(any(not (r.negated or r.framed or r.hedged) for r in hit) for hit in hits):
             asserted.append(next(r for r in hits[0] if not (r.negated or r.framed or r.hedged)))
-        taken_back += [r for c, hit in zip(wanted, hits, strict=True) for r in hit
-                       if (r.negated != r.framed) and r.near and says(c, r, context, lenient=False)]
+        taken_back += [r for part, hit in zip(wanted, hits, strict=True) for r in hit
+                       if (r.negated != r.framed) and r.near and any(says(c, r, context, lenient=False) for c in part)]
         hedged += [r for hit in hits for r in hit if r.hedged]
     if taken_back:
         return deny("This denies what your trace shows, or says both.", (taken_back[0].text,))
     if asserted:
         return award("", (f"{sorted(asserted[0].agents)} {asserted[0].verb} {sorted(asserted[0].objects)}", asserted[0].text))
+    if slot.loose and not hedged:
+        shown = loosely(slot, rubric, found, parts, words)
+        if shown:
+            return award("", shown)
     if hedged:
         return review("This leaves open which of two things holds; a person will read it.", (hedged[0].text,))
     return review("What does what could not be read here for certain; a person will read it.")
@@ -174,6 +184,8 @@ def _amounts(found: Found, slot: Slot) -> Outcome:
     enough = bool(found.whole) or any(found.has(k) for k in wanted.key) or len(found.counts) + len(found.parts) >= 2
     if found.denied and not enough:
         return deny(f"Your trace shows {found.denied[0]}.", tuple(found.denied))
+    if found.misplaced:
+        return review(f"It is not clear whose number is meant: {found.misplaced[0]}.", tuple(found.misplaced))
     if enough or wanted.optional:
         return award("", quoted)
     if not (quoted or found.doubtful or found.parts or found.any):
@@ -187,7 +199,7 @@ def _refuted(found: list[Relation], slot: Slot, rubric: Rubric) -> list[str]:
     """The known misconceptions that the answer mentions in order to reject them."""
     every = dict.fromkeys([*slot.deny, *(entry for other in rubric.slots.values() for entry in other.deny)])
     return [entry for entry in every for r in found if r.framed and not r.negated and any(
-        says(c, r, frozenset(), lenient=False) for c in claims(entry, rubric.terms))]
+        says(c, r, frozenset(), lenient=False) for part in claims(entry, rubric.terms) for c in part)]
 
 
 def _trend(reading: Reading, slot: Slot) -> Outcome:
@@ -200,7 +212,7 @@ def _trend(reading: Reading, slot: Slot) -> Outcome:
     costs = [w for q in trend.cost for w in reading.right.get(q, [])]
     if gains and costs and (not reading.joined or len(reading.named - {"speed"}) > 3):
         return review("This lists quantities rather than relate them; a person will read it.", tuple(gains + costs))
-    if gains and costs and (reading.lever or trend.switch):
+    if gains and costs and (reading.lever or trend.switch) and reading.strong and not (reading.unsure and len(reading.strong) < 2):
         return award("", tuple(gains + costs))
     if reading.hedged:
         return review("This leaves the direction open; a person will read it.", tuple(reading.hedged))

@@ -77,6 +77,11 @@ def negated(tokens: tuple[Token, ...], at: int, marks: list[int]) -> bool:
         governing.append("neither" if pair else str(n))
     return len(set(governing)) % 2 == 1
 
+def framed_or_negated(sentence: Sentence) -> bool:
+    """Whether anything in the sentence is put at a distance or denied."""
+    return bool(framed(sentence.text) or negators(sentence.tokens))
+
+
 _PREVENT = frozenset(("avoid", "prevent", "sav", "spar", "skip", "without", "instead", "eliminat", "unnecessary"))
 
 

@@ -2,6 +2,9 @@
 
 from .words import Token, stem
 
+GAP, MOST = "..", 4
+"""In a phrase, `..` stands for up to so many words."""
+
 
 class Table:
     """Phrases by first stem, longest first; a stem ending in `*` matches a prefix."""
@@ -39,6 +42,9 @@ class Table:
 def _follow(tokens: tuple[Token, ...], at: int, key: tuple[str, ...]) -> int:
     i = at
     for n, part in enumerate(key):
+        if part == GAP:
+            return next((i + k + used - at for k in range(MOST + 1) if not any(t.kind != "word" and t.kind != "amount" for t in tokens[i:i + k])
+                         and (used := _follow(tokens, i + k, key[n + 1:]))), 0)
         if n and i < len(tokens) and tokens[i].word in ("-", "/"):
             i += 1
         if i >= len(tokens):

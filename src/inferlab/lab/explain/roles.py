@@ -3,6 +3,7 @@
 import itertools
 
 from . import lexicon as lex
+from .lexicon_verbs import VERB_INDEX
 from .listed import listed
 from .verbs import DETERMINERS, participle
 from .vocabulary import Mention
@@ -20,6 +21,11 @@ GLUE = frozenset(listed("the a an this that these those its their my your our ea
                   "always simply still directly not"))
 _PRONOUNS = frozenset(listed("it they them this that these those one"))
 _SUBORDINATE = frozenset(listed("which that who whose what"))
+
+
+_OUTPUTS = frozenset(listed("predict prediction nois estimat output guess result"))
+_TOGETHER = frozenset(listed("and plus + & / with alongside"))
+_APART = frozenset(listed("while whereas but which that who because so ; then after"))
 
 
 def _preposition(tokens: tuple[Token, ...], at: int, mentions: list[Mention], stop: int = 0) -> str:
@@ -52,12 +58,15 @@ def roles(tokens, mentions, actors, at, end, after):
     passive = participle(tokens[at]) and (any(w in BE for w in auxiliaries) and not any(w in ("has", "have", "had") for w in auxiliaries[-1:])
                                            or _by_follows(tokens, end))
     if passive:
-        agents = by_agent(tokens, right, actors, end, after)
+        agents, sure = by_agent(tokens, right, actors, end, after), True
+        if not agents:
+            source = next((m for m in right if m.term in actors and m.at - end <= 4 and _preposition(tokens, m.at, right, end) == "from" and not _its_output(tokens, m)), None)
+            agents, sure = (frozenset({source.term}) | _with_others(tokens, right, source, actors) if source else agents), False
         patient = _nearest(tokens, left, None, at)
         objects = frozenset(patient[0])
         if patient[0] and patient[2]:
             objects |= _joined(tokens, left, patient[2])
-        return agents, objects, frozenset(), bool(agents), True
+        return agents, objects, frozenset(), bool(agents) and sure, True
     names, sure, _ = _nearest(tokens, left, actors, at)
     objects, bad = _objects(tokens, right, end, after)
     if not right and not left:
@@ -112,10 +121,32 @@ def by_agent(tokens, right, actors, end, after) -> frozenset[str]:
         near = {t.word for t in tokens[max(end, m.at - 4):m.at]}
         helped = word == "of" and near & {"means", "help"}
         if (word in _AGENT_BY or helped) and m.term in actors and m.at - end <= 14:
-            return frozenset({m.term})
+            return frozenset({m.term}) | _with_others(tokens, right, m, actors)
         if word == "using" and m.term in actors and m.at - end <= 4 and not possessive(tokens, m):
             return frozenset({m.term})
     return frozenset()
+
+
+def _its_output(tokens, m: Mention) -> bool:
+    """Whether an actor is named for what it gives: `from the UNet's prediction`, `from the VAE`."""
+    return possessive(tokens, m) or any(t.stem in _OUTPUTS for t in tokens[m.end:m.end + 2])
+
+
+def _with_others(tokens, right, m: Mention, actors) -> frozenset[str]:
+    """The actors joined to the one behind `by`: `by the UNet (noise) and the scheduler (update)`."""
+    out, last = set(), m
+    for o in right:
+        if o.at < m.end or o.term not in actors:
+            continue
+        between = [t.word for t in tokens[last.end:o.at]]
+        after = tokens[o.end] if o.end < len(tokens) else None
+        subject = after is not None and after.kind == "word" and (after.stem,) in VERB_INDEX and not possessive(tokens, o) and not after.word.endswith(("ed", "ing")) \
+            and after.word not in ("step", "steps", "update", "updates", "output", "work")
+        if len(between) > 9 or not set(between) & _TOGETHER or set(between) & _APART or subject:
+            break
+        out.add(o.term)
+        last = o
+    return frozenset(out)
 
 
 def _nearest(tokens, left, actors, at):

@@ -25,13 +25,20 @@ alone is what grows, "cache grows seq" what it grows along. It is found in activ
 negation. A slot with several requirements (claims, amounts, a trend) wants all of them.
 """
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .cell import canonical
 from .words import phrase
 
-_SIGN = {"up": 1, "down": -1, "same": 0}
+SIGN = {"up": 1, "down": -1, "same": 0}
+
+
+def alternatives(item: str) -> list[str]:
+    """`sticks/keeps to .. prompt/text` written out: one phrase for each choice of words between slashes."""
+    choices = [word.split("/") if "/" in word.strip("/") else [word] for word in item.split()]
+    return [" ".join(one) for one in itertools.product(*choices)]
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,8 @@ class Trend:
     `lever` is a term of the rubric. `gain` and `cost` map quantities (time, memory, quality, compute, speed,
     throughput, transfer, or terms of the rubric) to "up", "down" or "same"; one of each group is wanted.
     `asked` ("up" or "down") is the way in which the question itself pulls the lever: an answer that names no way
-    of its own is read so. `also` maps further quantities to their way: not wanted, but wrong if said the other way round.
+    of its own is read so. `says` maps "quality up" to phrases that say so by themselves in this lab ("follow* .. prompt/text":
+    `/` for either word, `..` for up to four words). `also` maps further quantities to their way: not wanted, but wrong if said the other way round.
     """
 
     lever: str
@@ -50,9 +58,10 @@ class Trend:
     switch: bool = False
     also: Mapping[str, str] = field(default_factory=dict)
     asked: str = ""
+    says: Mapping[str, str] = field(default_factory=dict)
 
     def signs(self) -> dict[str, int]:
-        out = {q: _SIGN[way] for part in (self.also, self.gain, self.cost) for q, way in part.items()}
+        out = {q: SIGN[way] for part in (self.also, self.gain, self.cost) for q, way in part.items()}
         if "time" in out:
             out["speed"] = -out["time"]
         return out
@@ -67,6 +76,9 @@ class Amounts:
     beside that term and is none of these contradicts the trace. `key` lists the terms of which one right number
     is enough ("batch=2": that number); otherwise two right numbers (or a part of a shape and a number) are wanted. `of` maps a term to
     the facts that are its shape: a quoted shape that stands beside it and is another one does not count.
+    `moves` lists pairs (before, after) of values or facts' names: saying that the second becomes the first, or that the
+    first stays, contradicts the trace. `at` maps a place (a term) to what is counted there: {"unet": {"batch": 2}}; another
+    number of it there does not count.
     """
 
     shapes: tuple | list = ()
@@ -74,12 +86,16 @@ class Amounts:
     key: tuple | list = ()
     of: Mapping[str, object] = field(default_factory=dict)
     optional: bool = False
+    moves: tuple | list = ()
+    at: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Slot:
     """One prose field: the claims that earn it, those that are wrong (with what to tell the learner), its amounts
-    and its trend. `topic` lists terms of which one must be named, `names` terms that must all be. `reads` is the field's
+    and its trend. In `award`, `a + b` wants both claims and `a or b` either. `loose` also takes an answer that says what
+    happens to the object and who acts in separate words (`the latents get cleaner; the scheduler does the arithmetic`),
+    and a number that stands beside no term: only for a slot whose `deny` names the confusable actors. `topic` lists terms of which one must be named, `names` terms that must all be. `reads` is the field's
     label where it is not the slot's name."""
 
     award: list[str] | tuple[str, ...] = ()
@@ -89,6 +105,7 @@ class Slot:
     topic: tuple[str, ...] | list[str] = ()
     names: tuple[str, ...] | list[str] = ()
     reads: str = ""
+    loose: bool = False
 
     def __post_init__(self):
         if not (self.award or self.amounts or self.trend):
@@ -119,9 +136,14 @@ class Rubric:
         for name, slot in self.slots.items():
             for entry in [*slot.award, *slot.deny]:
                 for part in entry.split("+"):
-                    read_claim(part, self.terms)
+                    for one in part.split(" or "):
+                        read_claim(one, self.terms)
             if slot.trend and slot.trend.lever not in self.terms:
                 raise ValueError(f"slot {name!r}: the lever {slot.trend.lever!r} is not among the terms")
+            for key in slot.trend.says if slot.trend else ():
+                quantity, _, way = key.rpartition(" ")
+                if quantity not in slot.trend.signs() or way not in SIGN:
+                    raise ValueError(f"slot {name!r}: says {key!r}: write a quantity of the trend and up, down or same")
             unknown = {*slot.topic, *slot.names} - set(self.terms)
             if unknown:
                 raise ValueError(f"slot {name!r}: topic {sorted(unknown)} is not among the terms")

@@ -9,10 +9,11 @@ from .directions import effects, quantity_table
 from .effect import Effect
 from .gates import framed
 from .lexicon_verbs import VERB_INDEX
+from .listed import listed
 from .negation import frame_of, is_hedged
 from .phrases import Table
 from .quantities import Quantity
-from .rubric import Rubric, Trend
+from .rubric import SIGN, Rubric, Trend, alternatives
 from .vocabulary import Vocabulary
 from .words import Sentence, phrase
 
@@ -22,7 +23,9 @@ _OFF = Table(lex.OFF)
 
 _VERB = Table(VERB_INDEX)
 _JOINING = frozenset(("and", "but", "with", "while", "although", "though", "at", "so", "because", "for", "then", "yet", "than", "whereas", "means", "is", "are"))
-_GONE = frozenset(("off", "disabl", "drop", "remov", "discard", "delet", "gon", "absent", "miss", "skip", "unused", "switched"))
+_GONE = frozenset(("off", "disabl", "drop", "remov", "discard", "delet", "gon", "absent", "miss", "skip", "unused"))
+_LINKS = frozenset(listed("the a an this that all any vae its it use using have having turn turning switch switching on enable enabling apply applying add adding of with setting my our such"))
+_SINGLE = frozenset(listed("each every per one single a"))
 
 
 @dataclass
@@ -38,6 +41,20 @@ class Reading:
     refuted: list[str] = field(default_factory=list)
     named: set[str] = field(default_factory=set)
     joined: bool = False
+    strong: set[str] = field(default_factory=set)
+    unsure: list[str] = field(default_factory=list)
+
+
+@lru_cache(maxsize=128)
+def _says(pairs: tuple[tuple[str, str], ...]) -> Table | None:
+    """The phrases of a rubric that say a direction by themselves."""
+    entries = {}
+    for key, listing in pairs:
+        quantity, way = key.rsplit(" ", 1)
+        for item in listing.split(","):
+            for one in alternatives(item):
+                entries[phrase(one)] = (quantity, SIGN[way])
+    return Table(entries) if entries else None
 
 
 @lru_cache(maxsize=128)
@@ -56,12 +73,12 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
     """Read all sentences in order; a sentence without the lever goes on with the last one's."""
     signs = trend.signs()
     named = tuple((name, rubric.terms[name]) for name in sorted({trend.lever, *signs} & set(rubric.terms)))
-    table = _table(named, trend.lever)
+    table, says = _table(named, trend.lever), _says(tuple(trend.says.items()))
     reading = Reading()
-    carried = 1 if trend.switch else {"up": 1, "down": -1}.get(trend.asked)
+    carried = {"up": 1, "down": -1}.get(trend.asked, 1 if trend.switch else None)
     reading.lever = trend.asked in ("up", "down")
     for sentence in parts:
-        found = effects(sentence, table)
+        found = effects(sentence, table, says)
         levers = _levers(sentence, found, trend, vocabulary)
         reading.lever |= bool(levers)
         reading.named |= {e.quantity for e in found if e.quantity != "lever"}
@@ -73,6 +90,9 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
         saturated = [n for n in range(len(sentence.tokens)) if sentence.tokens[n].kind == "word" and _SATURATION.match(sentence.tokens, n)]
         for e in found:
             if e.quantity == "lever" or e.quantity not in signs:
+                continue
+            if not trend.switch and _for_each(sentence, e, vocabulary, trend.lever):
+                reading.unplaced.append(e.words)
                 continue
             pull = _pull(sentence, e, levers, carried)
             if pull is None:
@@ -106,22 +126,34 @@ def _place(reading: Reading, e: Effect, pull: int, signs: dict[str, int], hedged
         return
     if said == wanted:
         reading.right.setdefault(name, []).append(e.words)
+        if e.strong:
+            reading.strong.add(name)
     elif not saturated:
-        reading.wrong.append(e.words)
+        (reading.wrong if e.strong else reading.unsure).append(e.words)
+
+
+def _for_each(sentence: Sentence, e: Effect, vocabulary: Vocabulary, lever: str) -> bool:
+    """`twice the compute per step`: of one step, not of the run."""
+    tokens = sentence.tokens
+    return any(m.term == lever and e.end < m.at <= e.end + 3 and tokens[m.at - 1].word in ("per", "each", "every", "a") and not any(
+        t.kind == "punct" for t in tokens[e.end:m.at]) and tokens[e.end].word in ("per", "each", "every", "at", "in", "a", "for", "of") for m in vocabulary.mentions(sentence))
 
 
 def _levers(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: Vocabulary) -> list[tuple[int, int]]:
     """(where, +1 or -1) for each pull of the lever in the sentence, in order."""
     tokens = sentence.tokens
-    out = [(e.at, e.sign * (-1 if e.negated else 1)) for e in found if e.quantity == "lever" and e.sign]
+    out = [(e.at, e.sign * (-1 if e.negated else 1)) for e in found if e.quantity == "lever" and e.sign and e.strong
+           and not (e.cue > e.at and e.at and tokens[e.at - 1].word in _SINGLE)]
     mentions = [m for m in vocabulary.mentions(sentence) if m.term == trend.lever]
     if trend.switch:
         for m in mentions:
             before = max(0, m.at - 4)
-            off = any(_OFF.match(tokens, n) for n in range(before, m.at) if tokens[n].kind == "word") or any(
+            off = any((hit := _OFF.match(tokens, n)) and all(t.word in _LINKS for t in tokens[n + hit[0]:m.at]) for n in range(before, m.at) if tokens[n].kind == "word") or any(
                 tokens[n].stem in _GONE for n in range(m.end, min(len(tokens), m.end + 4)))
             out.append((m.at, -1 if off else 1))
         for n, token in enumerate(tokens):
+            if token.word == "with" and tokens[n + 1:n + 2] and tokens[n + 1].word in ("it", "this"):
+                out.append((n, 1))
             if tokens[n + 1:n + 2] and tokens[n + 1].word in ("it", "this", "that") and (token.stem in _GONE or token.stem in ("disabl", "without", "turning")):
                 out.append((n, -1))
         if not mentions:

@@ -42,7 +42,8 @@ class Vocabulary:
     def __init__(self, terms: dict[str, str]):
         entries = {}
         for name, listing in terms.items():
-            for item in [*listing.split(","), name]:
+            quoted = any(phrase(item)[:1] == ("=" + name,) for item in listing.split(",") if item.strip())
+            for item in [*listing.split(","), *([] if quoted else [name])]:
                 key = phrase(item)
                 if key:
                     entries.setdefault(key, name)

@@ -204,6 +204,9 @@ def phrase(text: str) -> tuple[str, ...]:
     out = []
     if text.strip().startswith('"') and text.strip().endswith('"') and len(text.strip()) > 2:
         return tuple("=" + t.word for t in tokenize(clean(text.strip()[1:-1])) if t.kind == "word")
+    if " .. " in text:
+        first, _, rest = text.partition(" .. ")
+        return (*phrase(first), "..", *phrase(rest))
     for token in tokenize(clean(text.replace("*", "\u0001")).replace("\u0001", "*")):
         if token.kind in ("word", "amount"):
             out.append(token.stem if token.kind == "word" else token.word)

@@ -1,0 +1,77 @@
+"""A slot's claims said in separate words: `the latents get cleaner; the scheduler does the arithmetic`.
+
+What is looked for: the object is named and something happens to it, the actor is named as one that acts (the subject of a
+verb, behind `by` or `thanks to`, the owner of a deed), nothing of this is denied, and nobody else does it.
+"""
+
+from .claims import Claim, claims
+from .lexicon_verbs import VERBS
+from .listed import listed
+from .negation import framed_or_negated
+from .relations import Relation
+from .rubric import Rubric, Slot
+from .vocabulary import Mention, Vocabulary
+from .words import Sentence
+
+_AFFECTS = frozenset(("changes", "makes", "denoises", "decodes", "splits", "keeps", "grows", "moves", "shrinks", "obtains", "recomputes", "is"))
+_IDLE = frozenset(("predicts", "controls", "shows", "is", "other"))
+_BY = frozenset(listed("by from via through with using thanks means + & : using of out per"))
+_JOINTS = frozenset(listed("and plus + & / with then"))
+_FRESH = frozenset(listed("next new cleaner clean cleaned less newer updated following"))
+_DEEDS = frozenset(listed("step steps update updates arithmetic maths math move moves formula rule calculation calculations output job work doing part output's combination"))
+
+
+def loosely(slot: Slot, rubric: Rubric, found: list[Relation], parts: list[Sentence], words: Vocabulary) -> tuple[str, ...]:
+    """The words that make the claims of one entry of `slot.award` when they are read together, () if none do."""
+    spoken = [(s, words.mentions(s)) for s in parts]
+    if any(framed_or_negated(s) for s in parts) and any(r.negated or r.framed for r in found if r.near):
+        return ()
+    foes = {c.subject for entry in slot.deny for part in claims(entry, rubric.terms) for c in part} - {"*"}
+    for entry in slot.award:
+        shown = []
+        for part in claims(entry, rubric.terms):
+            one = next((c for c in part if _said(c, found, spoken, foes)), None)
+            if one is None:
+                break
+            shown.append(f"{one.subject}, {one.object}")
+        else:
+            return tuple(shown)
+    return ()
+
+
+def _said(claim: Claim, found: list[Relation], spoken: list[tuple[Sentence, list[Mention]]], foes: set[str]) -> bool:
+    actor, thing = claim.subject, claim.object
+    if any(r.classes & claim.classes & _AFFECTS and thing in r.objects and r.agents & foes and actor not in r.agents and r.sure and not r.negated for r in found):
+        return False
+    if any(actor in r.objects and r.classes & {"changes", "predicts", "makes", "decodes", "splits"} and r.agents - {"it", actor} and not r.negated and r.close for r in found):
+        return False
+    return (actor == "*" or _acts(actor, found, spoken)) and (thing in ("", "*") or _affected(thing, claim, found, spoken))
+
+
+def _acts(actor: str, found: list[Relation], spoken: list) -> bool:
+    if any(actor in r.agents and r.classes - _IDLE and any(not c.startswith("=") for c in r.classes - _IDLE) and not (r.negated or r.framed) for r in found):
+        return True
+    for sentence, mentions in spoken:
+        tokens = sentence.tokens
+        for n, m in enumerate(mentions):
+            if m.term != actor:
+                continue
+            before = [t.word for t in tokens[max(0, m.at - 4):m.at]]
+            if set(before) & _BY or tokens[m.end:m.end + 1] and tokens[m.end].word in _DEEDS | {":"}:
+                return True
+            if tokens[m.end - 1].word in _DEEDS and m.end - m.at > 1:
+                return True
+            if n and set(before) & _JOINTS and m.at - mentions[n - 1].end <= 3:
+                return True
+    return False
+
+
+def _affected(thing: str, claim: Claim, found: list[Relation], spoken: list) -> bool:
+    named = [(s, m) for s, mentions in spoken for m in mentions if m.term == thing]
+    if not named:
+        return False
+    wanted = {c for c in claim.classes if c in VERBS} | ({"changes", "makes", "denoises"} if claim.classes & {"changes", "makes", "denoises"} else set())
+    if any(r.classes & wanted and (thing in r.objects or "it" in r.objects or (thing in r.agents and not r.objects - {"it"}) or not r.objects) and not (r.negated or r.framed)
+           for r in found):
+        return True
+    return any(t.word in _FRESH for s, m in named for t in s.tokens[max(0, m.at - 3):m.at])
