@@ -3,10 +3,10 @@
 import ast
 import pathlib
 
-from inferlab.lab.explain import Amounts, Rubric, Slot, Trend
+from inferlab.lab.explain import Amounts, Rubric, Slot, Trend, terms
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-_KINDS = {"Rubric": Rubric, "Slot": Slot, "Trend": Trend, "Amounts": Amounts}
+_KINDS = {"Rubric": Rubric, "Slot": Slot, "Trend": Trend, "Amounts": Amounts, "terms": terms}
 
 
 def lab_names() -> list[str]:
