@@ -33,7 +33,7 @@ def test_the_full_sizes_are_the_published_ones():
 
 
 def test_full_size_is_refused_where_it_does_not_fit(monkeypatch):
-    monkeypatch.setattr("inferlab.models.language._free_memory", lambda device: 10**9)
+    monkeypatch.setattr("inferlab.models.fit.free_memory", lambda device: 10**9)
     with pytest.raises(MemoryError, match="the weights need 16.1 GB"):
         load_language_model("full", "cpu", dtype=torch.bfloat16)
 

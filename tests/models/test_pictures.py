@@ -176,7 +176,7 @@ def test_full_is_seeded_made_in_its_dtype_and_runs(monkeypatch):
 
 
 def test_full_says_before_it_starts_that_memory_is_short(monkeypatch):
-    monkeypatch.setattr(full_size, "free_memory", lambda device: 10**9)
+    monkeypatch.setattr("inferlab.models.fit.free_memory", lambda device: 10**9)
     with pytest.raises(MemoryError, match=r"4\.3 GB.*bundled"):
         load_pipeline("full", "cpu")
 

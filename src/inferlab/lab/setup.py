@@ -72,6 +72,7 @@ def start(lab: str, learner: str = "", model: str = "bundled", device: str = "au
     Raises:
         ValueError: for a name, model, device or seed that cannot be used, saying what can.
         TypeError: if the learner's name is not text.
+        MemoryError: if ``model`` is ``"full"`` and the lab does not fit the device, with the bytes that it needs.
     """
     global _current
     if not _LAB_NAME.fullmatch(lab):
@@ -82,9 +83,12 @@ def start(lab: str, learner: str = "", model: str = "bundled", device: str = "au
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ValueError(f"SEED is a whole number from 0 to 2**32 - 1, not {seed!r}")
     quiet(downloads=model != "hub")
+    from inferlab.models.fit import check_lab
+
     state = Lab(lab, learner, model, resolve_device(device), seed)
     _seed(seed)
     _register_explain()
+    check_lab(lab, model, state.device)
     _current = state
     print(state)
     return state

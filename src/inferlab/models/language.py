@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from .fit import require
 from .quiet import quiet
 
 if TYPE_CHECKING:
@@ -105,12 +106,7 @@ def random_model(config, device: str, dtype: torch.dtype, seed: int = 0) -> PreT
 
     with torch.device("meta"):
         needed = AutoModelForCausalLM.from_config(config, dtype=dtype).num_parameters() * dtype.itemsize
-    free = _free_memory(device)
-    if needed > free:
-        raise MemoryError(
-            f"the weights need {needed / 1e9:.1f} GB and {device} has {free / 1e9:.1f} GB free. "
-            "Take a larger device, a smaller dtype, draft=True, or the source 'bundled'."
-        )
+    require({"weights": needed}, device, "Take a larger device, a smaller dtype, draft=True, or the source 'bundled'.")
     devices = [device] if torch.device(device).type == "cuda" else []
     with torch.random.fork_rng(devices=devices), torch.device(device):
         torch.manual_seed(seed)
@@ -135,14 +131,6 @@ def _hub(name: str, device: str, dtype: torch.dtype | None) -> tuple[PreTrainedM
     dtype = dtype or (torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
     return model.to(device), AutoTokenizer.from_pretrained(folder)
-
-
-def _free_memory(device: str) -> int:
-    if torch.device(device).type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    import psutil
-
-    return psutil.virtual_memory().available
 
 
 def cache_argument(cache) -> dict:
