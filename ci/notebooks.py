@@ -9,109 +9,18 @@ cell of our own must have run, and every code cell before it.
 import argparse
 import json
 import sys
-import tempfile
-import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import nbformat
-import papermill
-from nbclient.exceptions import CellTimeoutError, DeadKernelError
-from papermill.exceptions import PapermillExecutionError
 
+from ci.execute import Run, execute, run_source
 from inferlab.grading.build import stale_labs
 from inferlab.grading.course import Course
 from inferlab.grading.labtext import read_blocks, read_wrong_answers, wrong_answers_path
 from inferlab.grading.lint import checks_of
 
 ROOT = Path(__file__).resolve().parents[1]
-SENTINEL = "inferlab-ci-end"
-END_CELL = f"""\
-import json as _json
-from inferlab.lab.check import results as _results
-print({SENTINEL!r} + _json.dumps({{name: [float(s), s.check.points] for name, s in _results().items()}}))"""
-CELL_SECONDS = 300
-
-
-@dataclass
-class Run:
-    """One execution of one version of a lab."""
-
-    seconds: float = 0.0
-    error: str | None = None
-    points: float = 0.0
-    maximum: float = 0.0
-    checks: dict[str, list[float]] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The run as JSON data."""
-        return {"seconds": round(self.seconds, 2), "error": self.error, "points": self.points, "maximum": self.maximum,
-                "checks": self.checks, "problems": self.problems}
-
-
-def execute(notebook: nbformat.NotebookNode, *, allow_errors: bool, learner: str = "") -> tuple[nbformat.NotebookNode, Run]:
-    """Run a notebook through papermill in an empty folder; returns it with its outputs, and how the run ended."""
-    maximum = sum(float(cell.metadata.nbgrader.points) for cell in notebook.cells
-                  if cell.metadata.get("nbgrader", {}).get("grade"))
-    run = Run(maximum=maximum)
-    notebook = nbformat.from_dict(notebook)
-    notebook.cells.append(nbformat.v4.new_code_cell(END_CELL, id="inferlab-ci-end"))
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="inferlab-ci-") as folder:
-        given, out = Path(folder) / "given.ipynb", Path(folder) / "out.ipynb"
-        nbformat.write(notebook, given)
-        try:
-            papermill.execute_notebook(
-                given, out, parameters={"LEARNER": learner} if learner else {}, kernel_name="python3", cwd=folder,
-                progress_bar=False, execution_timeout=CELL_SECONDS, allow_errors=allow_errors,
-                extra_arguments=["--log-level=40"])
-        except PapermillExecutionError as error:
-            run.error = f"{error.ename}: {error.evalue}"[:500]
-        except (DeadKernelError, CellTimeoutError) as error:
-            run.error = f"{type(error).__name__}: {str(error)[:300]}"
-        done = nbformat.read(out, as_version=4) if out.exists() else notebook
-    run.seconds = time.monotonic() - began
-    done.cells = [cell for cell in done.cells if "papermill-error-cell-tag" not in cell.metadata.get("tags", [])]
-    _read_results(done, run)
-    return done, run
-
-
-def _read_results(done: nbformat.NotebookNode, run: Run) -> None:
-    last = done.cells.pop()
-    printed = "".join(o.text for o in last.get("outputs", []) if o.output_type == "stream" and o.name == "stdout")
-    if SENTINEL not in printed:
-        run.problems.append("ended early: the notebook's last cell never ran")
-    else:
-        run.checks = json.loads(printed.split(SENTINEL, 1)[1])
-        run.points = round(sum(points for points, _ in run.checks.values()), 6)
-    for cell in done.cells:
-        if cell.cell_type == "code" and cell.source.strip() and cell.execution_count is None:
-            run.problems.append(f"{cell.id}: never ran")
-        for output in cell.get("outputs", []):
-            if output.output_type == "error" and output.ename == "SystemExit":
-                run.problems.append(f"{cell.id}: ends the run ({output.ename})")
-            if output.output_type == "stream" and output.name == "stderr":
-                run.problems.append(f"{cell.id}: writes to stderr: {output.text[:200]}")
-
-
-def run_source(notebook: nbformat.NotebookNode) -> Run:
-    """The instructor's version: no error, full marks."""
-    done, run = execute(notebook, allow_errors=False, learner="ci")
-    if run.error:
-        run.problems.append(f"raised {run.error}")
-    wanted = {cell.metadata.inferlab.check: float(cell.metadata.nbgrader.points) for cell in done.cells
-              if cell.metadata.get("nbgrader", {}).get("grade")}
-    for name, points in wanted.items():
-        got = run.checks.get(name)
-        if got is None:
-            run.problems.append(f"{name}: no score")
-        elif got != [points, points]:
-            run.problems.append(f"{name}: the solution gets {got[0]:g} of {points:g}")
-    return run
-
-
 def run_release(notebook: nbformat.NotebookNode) -> Run:
     """The learner's version: only NotImplementedError, only in exercises and checks."""
     done, run = execute(notebook, allow_errors=True)

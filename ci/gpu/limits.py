@@ -1,0 +1,50 @@
+"""Cards of 8, 16 and 24 GB by limiting the allocator: a lab that does not fit says so before anything is allocated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from inferlab.lab import start
+from inferlab.models import load_language_model, load_pipeline
+from inferlab.models.fit import lab_needs
+
+from .measure import allocated, fresh
+
+LABS = ("lab10-memory-optimization", "lab11-end-to-end-trace", "lab12-prefill-decode", "lab16-speculative-decoding")
+
+
+def limits(device: str, gigabytes=(8, 16, 24)) -> dict[str, Any]:
+    """Row per (limit, lab): whether the lab starts, what it says if not; where it starts, its model is really loaded and
+    the bytes that this took are compared with the ones foretold."""
+    total = torch.cuda.get_device_properties(device).total_memory
+    rows: list[dict[str, Any]] = []
+    try:
+        for size in gigabytes:
+            torch.cuda.set_per_process_memory_fraction(min(1.0, size * 1e9 / total), device)
+            for lab in LABS:
+                fresh(device)
+                needs = lab_needs(lab, device)
+                row: dict[str, Any] = {"gigabytes": size, "lab": lab, "needs": needs, "starts": True}
+                before = allocated(device)[0]
+                try:
+                    start(lab, "someone", "full", device)
+                    row["loaded_bytes"] = _load(lab, device, before)
+                except MemoryError as error:
+                    row |= {"starts": False, "says": str(error), "allocated_then": allocated(device)[0] - before}
+                row["as_foretold"] = row["starts"] == (sum(needs.values()) <= size * 1e9 - before)
+                rows.append(row)
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, device)
+    return {"rows": rows}
+
+
+def _load(lab: str, device: str, before: int) -> int:
+    if lab < "lab12":
+        kept: Any = load_pipeline("full", device)
+    else:
+        kept = [load_language_model("full", device, draft=d) for d in ((False, True) if lab.startswith("lab16") else (False,))]
+    held = allocated(device)[0] - before
+    del kept
+    return held
