@@ -13,7 +13,7 @@ VERBS = {
     "makes": "make, produce, return, give, generate, output, compute, calculate, yield, create, emit, build, derive, form, "
              "deliver, construct, draw, paint, render, spit out, come out, provide, work out, hand back, pass back, hand over, hand, "
              "arrive at, result in, write, issue, supply, synthesise, synthesize, determine, figure out, spit, put out, come up with, evaluate, send out, pop out",
-    "predicts": "predict, estimate, guess, infer, tell, say, approximate, forecast, identify, judge, regress, anticipate",
+    "predicts": "predict, estimate, guess, infer, tell, say, approximate, forecast, identify, judge, regress, anticipate, propose",
     "obtains": "obtain, get, receive, end up with",
     "uses": "use, take, consume, receive, combine, read, need, see, get, accept, ingest, rely on, work with, require, mix, employ, plug, involve, want",
     "keeps": "keep, store, hold, save, cache, remember, retain, reuse, append, add, concatenate, write, preserve, collect, record, stash, accumulate, "
@@ -33,6 +33,7 @@ VERBS = {
     "passes": "pass, feed, hand, go, send, flow, travel, give, enter, move, cross, come, deliver, receive",
     "other": "belong, live, sit, happen, let, cause, start, begin, end, seem, look, know, want, follow, come, depend, matter, allow, help, try, "
              "lie, do, have, keep on, continue, finish, stop, wait, leave, force, enable, compare, repeat, serve, act, behave, double, halve, influence, affect",
+    "checks": "check, verify, double-check",
     "matches": "match, agree, fit, correspond, interchangeable, swap, compatible, exchange",
 }
 """Class -> its verbs. A verb may be in several classes."""
