@@ -4,7 +4,7 @@
     python -m training.language train --model draft     one stage (tokenizer, train, evaluate)
 
 Killed and started again, it goes on from the last checkpoint in --build. Batches follow from the step's number, so an
-interrupted run sees the same data as an uninterrupted one.
+interrupted run sees the same data as an uninterrupted one. `--seconds` makes fewer steps of it on a slower device.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from transformers import AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForC
 from inferlab.models.stories import documents
 from inferlab.models.stories.repeats import WORDS
 from training.language_data import CONTEXT, batches, make_tokenizer
-from training.language_measure import measure
+from training.language_measure import answers_at_once, measure
+from training.language_optim import MuonAdam
+from training.language_step import Step, stack, unstack
 
 ROOT = Path(__file__).parent.parent
 WEIGHTS = ROOT / "src/inferlab/weights/language"
@@ -34,9 +36,9 @@ SHAPES = {
     "draft-shallow": (160, 448, 1, 4, 2, 40),
     "tiny": (32, 64, 1, 2, 1, 16),
 }
-STEPS = {"target": 9000, "draft": 2000}
-LEARNING_RATE = {"target": 1.5e-3, "draft": 2e-3}
-BATCH, PACK, WARMUP, SEED = 40, 768, 200, 11
+STEPS = {"target": 13408, "draft": 800, "draft-narrow": 1200}
+BATCH, PACK, WARMUP, SEED = 64, 512, 300, 11
+DECAY_FROM = 0.7  # the rate is constant until this share of the steps
 
 
 def make_model(name: str, tokenizer) -> LlamaForCausalLM:
@@ -78,15 +80,9 @@ def start_as_a_copier(model: LlamaForCausalLM, copying: float = 0.5) -> None:
         attention.o_proj.weight.copy_(copying * by_query_head.T)
 
 
-def learning_rate(step: int, steps: int, peak: float) -> float:
-    """Linear warm-up, then a straight line down to zero."""
-    return peak * min((step + 1) / WARMUP, (steps - step) / max(1, steps - WARMUP))
-
-
-def next_token_loss(model: LlamaForCausalLM, ids: torch.Tensor) -> torch.Tensor:
-    """Mean cross-entropy in nats a token of rows `ids` (B, L); where documents meet, <s> and its successors count too."""
-    logits = model(input_ids=ids, use_cache=False).logits[:, :-1]
-    return torch.nn.functional.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten())
+def rate_at(step: int, steps: int) -> float:
+    """The share of the peak learning rate: a linear warm-up, a constant, and a straight line down to zero."""
+    return min(1.0, (step + 1) / WARMUP, (steps - step) / max(1, steps * (1 - DECAY_FROM)))
 
 
 @torch.no_grad()
@@ -103,60 +99,46 @@ def copying_loss(model: LlamaForCausalLM, tokenizer, device: str) -> float:
 
 def train(name: str, args: argparse.Namespace) -> None:
     """Train one model, checkpointing to args.build, and save it in fp16 to args.out."""
-    folder = args.out / name
-    tokenizer = AutoTokenizer.from_pretrained(args.out / TOKENIZER)
     steps = args.steps or STEPS.get(name, STEPS["draft"])
-    peak = args.rate or LEARNING_RATE.get(name, LEARNING_RATE["draft"])
-    model = make_model(name, tokenizer).to(args.device)
-    embedding = model.model.embed_tokens.weight
-    decayed = [p for p in model.parameters() if p.ndim > 1 and p is not embedding]
-    plain = [embedding] + [p for p in model.parameters() if p.ndim < 2]
-    optimizer = torch.optim.AdamW(
-        [{"params": decayed, "weight_decay": 0.1}, {"params": plain, "weight_decay": 0.0}], lr=peak, betas=(0.9, 0.95),
-        fused=args.device == "cuda")
     checkpoint = args.build / f"{name}.pt"
-    first = 0
-    if checkpoint.exists():
-        saved = torch.load(checkpoint, map_location=args.device)
-        model.load_state_dict(saved["model"])
-        optimizer.load_state_dict(saved["optimizer"])
-        first = saved["step"]
-        print(f"{name}: going on at step {first}", flush=True)
-    if args.compile:
-        for layer in model.model.layers:  # one compilation serves all layers
-            layer.compile()
-    started = time.perf_counter()
+    saved = torch.load(checkpoint, map_location=args.device) if checkpoint.exists() else None
+    first = saved["step"] if saved else 0
     data = batches(
         args.out / TOKENIZER / "tokenizer.json", args.build / "shards", args.batch, args.pack, first, steps, args.workers)
+    tokenizer = AutoTokenizer.from_pretrained(args.out / TOKENIZER)
+    model = make_model(name, tokenizer).to(args.device)
+    weights = stack(model)
+    optimizer = MuonAdam(weights, args.rate)
+    if saved:
+        print(f"{name}: going on at step {first}", flush=True)
+        with torch.no_grad():
+            for kept, live in ((saved["weights"], weights), (saved["optimizer"], optimizer.state())):
+                for key, t in live.items():
+                    t.copy_(kept[key])
+    step_on = Step(weights, optimizer, model.config, torch.bfloat16 if args.device == "cuda" else torch.float32)
+    started = time.perf_counter()
     for step, rows in enumerate(data, start=first):
-        if step == steps:
+        if step >= steps:
             break
-        if args.seconds and step == first + 100:
-            marked = time.perf_counter()
-        if args.seconds and step == first + 400:
-            left = args.seconds - (time.perf_counter() - started)
-            steps = min(steps, step + int(300 * left / (time.perf_counter() - marked)))
-            print(f"{name}: {steps} steps fit into {args.seconds} s", flush=True)
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, steps, peak)
-        ids = torch.from_numpy(rows.astype("int64")).to(args.device, non_blocking=True)
-        with torch.autocast(args.device, torch.bfloat16, enabled=args.bf16 or args.device == "cuda"):
-            loss = next_token_loss(model, ids)
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        if (step + 1) % args.log == 0 or step + 1 == steps:
+        loss = step_on(torch.from_numpy(rows.astype("int64")).to(args.device, non_blocking=True), rate_at(step, steps))
+        if step == first + 200:
+            marked = time.perf_counter() + 0 * loss.item()  # waits for the device
+        done = step + 1
+        if done % args.log == 0 or done == steps:
+            unstack(weights, model)
+            report = {"loss": loss.item(), "copying": copying_loss(model, tokenizer, args.device),
+                      "answers": answers_at_once(model, tokenizer, 512)[0]}
             seconds = time.perf_counter() - started
-            rate = (step + 1 - first) * args.batch * args.pack / seconds
-            copying = copying_loss(model, tokenizer, args.device)
-            print(f"{name}: step {step + 1}/{steps} loss {loss.item():.4f}, copying {copying:.2f}, {seconds:.0f} s, "
-                  f"{rate / 1e6:.2f} M tokens/s", flush=True)
-            if step + 1 >= args.must_copy_by > 0 and copying > 3:
-                raise SystemExit(f"{name} has not learned to repeat a line by step {step + 1}: stopped to save the device")
-        if (step + 1) % args.save == 0:
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step + 1}, checkpoint)
-    save(model, tokenizer, folder)
+            if args.seconds and first + 200 < step < 0.95 * DECAY_FROM * steps:
+                pace = (done - first - 201) / (time.perf_counter() - marked)
+                steps = min(args.steps or STEPS.get(name, STEPS["draft"]), done + int(pace * (args.seconds - seconds)))
+            print(f"{name}: step {done}/{steps} {', '.join(f'{k} {v:.4f}' for k, v in report.items())}, {seconds:.0f} s", flush=True)
+            if done >= args.must_copy_by > 0 and report["copying"] > 3:
+                raise SystemExit(f"{name} has not learned to repeat a line by step {done}: stopped to save the device")
+        if done % args.save == 0 and step < DECAY_FROM * steps:  # so that from any checkpoint training can become longer
+            torch.save({"weights": weights, "optimizer": optimizer.state(), "step": done}, checkpoint)
+    unstack(weights, model)
+    save(model, tokenizer, args.out / name)
     (args.build / f"{name}.json").write_text(json.dumps({
         "steps": steps, "tokens": steps * args.batch * args.pack, "seconds": round(time.perf_counter() - started)}))
 
@@ -181,15 +163,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=0, help="0: as the model's own")
     parser.add_argument("--seconds", type=int, default=0, help="train fewer steps if they would take longer than this")
     parser.add_argument("--batch", type=int, default=BATCH)
-    parser.add_argument("--pack", type=int, default=PACK, help="tokens of a training sequence")
-    parser.add_argument("--workers", type=int, default=5)
+    parser.add_argument("--pack", type=int, default=PACK, help="tokens of a row; one in eight batches has rows twice as long")
+    parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--questions", type=int, default=1000)
-    parser.add_argument("--log", type=int, default=250)
+    parser.add_argument("--log", type=int, default=1000)
     parser.add_argument("--must-copy-by", type=int, default=2000, help="stop if it cannot repeat a line then; 0: never")
-    parser.add_argument("--save", type=int, default=1000)
-    parser.add_argument("--bf16", action="store_true", help="multiply in bfloat16 on the CPU too (on a GPU always)")
-    parser.add_argument("--rate", type=float, default=0.0, help="peak learning rate; 0: as the model's own")
-    parser.add_argument("--compile", action="store_true", help="compile the training step")
+    parser.add_argument("--save", type=int, default=5000)
+    parser.add_argument("--rate", type=float, default=1.0, help="times the peak learning rates")
     args = parser.parse_args()
     args.build.mkdir(parents=True, exist_ok=True)
     source = args.out / TOKENIZER

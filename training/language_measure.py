@@ -91,6 +91,22 @@ def answer_accuracy(model, tokenizer, n: int) -> tuple[float, dict, list]:
     return sum(total) / len(total), {k: round(sum(v) / len(v), 3) for k, v in sorted(right.items())}, wrong
 
 
+@torch.no_grad()
+def answers_at_once(model, tokenizer, n: int) -> tuple[float, dict]:
+    """`answer_accuracy` in one pass: greedy decoding writes a reply exactly if every token of it is the likeliest there."""
+    right: dict[str, list[bool]] = defaultdict(list)
+    asked = [(d.prompt(t), t) for d, t in questions(n, seed=HELD_OUT_SEED)]
+    for chunk in chunks(sorted(asked, key=lambda pair: len(pair[0])), 64):
+        full = [f"{prompt} {turn.reply}</s>" for prompt, turn in chunk]
+        batch = tokenizer(full, return_tensors="pt", padding=True, padding_side="right").to(model.device)
+        likeliest = model(**batch).logits[:, :-1].argmax(-1)
+        for (prompt, turn), ids, mask, got in zip(chunk, batch.input_ids, batch.attention_mask, likeliest, strict=True):
+            start, end = len(tokenizer(prompt).input_ids), int(mask.sum())
+            right[turn.kind].append(torch.equal(got[start - 1 : end - 1], ids[start:end]))
+    total = [hit for hits in right.values() for hit in hits]
+    return sum(total) / len(total), {k: round(sum(v) / len(v), 3) for k, v in sorted(right.items())}
+
+
 def acceptance_prompts(n: int) -> dict[str, list[str]]:
     """Held-out prompts by kind: go on with a story, describe a scene, answer a question, repeat a line."""
     stories, describes = [], []

@@ -16,7 +16,7 @@ def run(folder: Path, *arguments: str) -> str:
     """Run the training command on the CPU with tiny models; its standard output."""
     command = [
         sys.executable, "-m", "training.language", *arguments, "--out", str(folder), "--build", str(folder / "build"),
-        "--device", "cpu", "--batch", "2", "--pack", "128", "--workers", "1", "--log", "1", "--save", "2",
+        "--device", "cpu", "--batch", "2", "--pack", "128", "--workers", "1", "--log", "2", "--save", "2",
     ]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=250,
                           env={**os.environ, "OMP_NUM_THREADS": "1"})

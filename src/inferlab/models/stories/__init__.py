@@ -16,17 +16,17 @@ from .layouts import scene
 from .questions import story
 from .repeats import repeat
 
-__all__ = ["Document", "Turn", "document", "documents", "is_held_out", "questions", "repeat", "scene", "story"]
+__all__ = ["MIX", "Document", "Turn", "document", "documents", "is_held_out", "questions", "repeat", "scene", "story"]
 
 MAKERS = {"scene": scene, "story": story, "repeat": repeat}
-MIX = ("scene", "scene", "scene", "story", "story", "story", "story", "story", "story", "repeat")
+MIX = ("scene", "scene", "scene", "story", "story", "story", "story", "repeat", "repeat")
 
 
 def document(seed: int, kind: str | None = None, held_out: bool = True, **sizes: int) -> Document:
     """The document that `seed` stands for.
 
     `kind` is "scene", "story", "repeat", or None for any; `held_out` says from which part of the worlds; `sizes` go to
-    `scene` (changes, turns), `story` (events, turns, heroes) or `repeat` (words).
+    `scene` (changes, turns), `story` (events, turns, heroes, ending) or `repeat` (words).
     """
     if kind not in (None, *MAKERS):
         raise ValueError(f"kind is {kind!r}; expected 'scene', 'story', 'repeat' or None")
@@ -45,14 +45,15 @@ def documents(n: int, seed: int = 0, kind: str | None = None, held_out: bool = T
 
 
 def questions(n: int, seed: int = 0, kind: str | None = None, held_out: bool = True) -> list[tuple[Document, Turn]]:
-    """`n` graded questions about as many documents, half of them stories and half scenes unless `kind` is given.
+    """`n` graded questions about as many documents, half of them stories (with an ending) and half scenes unless `kind` is given.
 
     `document.prompt(turn)` is the prompt, `turn.reply` the one right answer.
     """
     rng = random.Random(seed)
     found = []
     while len(found) < n:
-        one = document(rng.getrandbits(48), kind or rng.choice(("scene", "story")), held_out)
+        about = kind or rng.choice(("scene", "story"))
+        one = document(rng.getrandbits(48), about, held_out, **({"ending": True} if about == "story" else {}))
         graded = [t for t in one.turns if t.graded]
         if graded:
             found.append((one, rng.choice(graded)))

@@ -1,9 +1,10 @@
 """Documents about a scene: coloured shapes in a row that may change, described and asked about.
 
     Scene: On a gray background, from left to right: a small red circle, a large blue ring and a small green square.
-    Then the first two trade places.</s>
-    Question: How many small shapes are right of the blue ring?
-    Answer: two, the small red circle and the small green square.</s>
+    Then the red circle and the blue ring trade places. Now from left to right: a large blue ring, a small red circle and a
+    small green square.</s>
+    Question: How many shapes are right of the blue ring now?
+    Answer: the small red circle and the small green square, so two.</s>
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Row:
         colors = rng.sample(COLORS, rng.randint(2, 4))
         kinds = rng.sample(KINDS, rng.randint(2, len(KINDS)))
         pairs = [(color, kind) for color in colors for kind in kinds]
-        n = min(len(pairs), rng.randint(3, 7))
+        n = min(len(pairs), rng.randint(3, 6))
         self.shapes = [Shape(rng.choice(SIZES), *pair) for pair in rng.sample(pairs, n)]
         self.start = list(self.shapes)
         self.changes: list[str] = []
@@ -96,7 +97,7 @@ class Row:
         made = None
         while made is None:
             made = rng.choice((self.swap, self.swap, self.leave, self.arrive, self.repaint, self.resize))(rng)
-        self.changes.append(made)
+        self.changes.append(f"{made}. Now from left to right: {self.listing()}")
 
     # text
 
@@ -124,8 +125,8 @@ class Row:
     def count_beside(self, rng: random.Random) -> Turn:
         i = rng.randrange(len(self.shapes))
         side = rng.choice(("left", "right"))
-        word, found = self.some(rng, self.shapes[:i] if side == "left" else self.shapes[i + 1 :])
-        question = f"How many {word} are {side} of the {self.shapes[i].short} now?"
+        found = self.shapes[:i] if side == "left" else self.shapes[i + 1 :]
+        question = f"How many shapes are {side} of the {self.shapes[i].short} now?"
         return ask("count-beside", question, counted(found))
 
     def some(self, rng: random.Random, among: list[Shape]) -> tuple[str, list[Shape]]:
@@ -157,12 +158,6 @@ class Row:
     def attribute(self, rng: random.Random) -> Turn:
         shape = rng.choice(self.shapes)
         return ask("size", f"How large is the {shape.short} now?", f"it is {shape.size}")
-
-    def side(self, rng: random.Random) -> Turn:
-        i, j = rng.sample(range(len(self.shapes)), 2)
-        answer = "left" if i < j else "right"
-        question = f"On which side of the {self.shapes[j].short} is the {self.shapes[i].short} now?"
-        return ask("side", question, f"on the {answer}")
 
     def describe(self, rng: random.Random) -> Turn:
         """A description: true sentences of several kinds, in an order that differs."""
@@ -197,7 +192,7 @@ class Row:
         request = f"Draw the {ORDINALS[i]} and the {ORDINALS[i + 1]} shape from the left.\nCaption:"
         return Turn("draw", request, f"a {a} left of a {b} on a {self.background} background")
 
-    MAKERS = ("list_now", "count", "count", "count_beside", "count_beside", "neighbor", "nth", "attribute", "side",
+    MAKERS = ("list_now", "count", "count", "count_beside", "count_beside", "neighbor", "neighbor", "nth", "attribute",
               "describe", "draw")
 
     def turns(self, rng: random.Random, n: int) -> list[Turn]:
@@ -205,8 +200,8 @@ class Row:
 
 
 def counted(found: list[Shape]) -> str:
-    """"none", or the number and the shapes it counts."""
-    return NUMBERS[len(found)] + (", " + join([f"the {s}" for s in found]) if found else "")
+    """"none", or the shapes one after the other and how many that makes."""
+    return f"{join([f'the {s}' for s in found])}, so {NUMBERS[len(found)]}" if found else "none"
 
 
 def scene(rng: random.Random, changes: int | None = None, turns: int = 5) -> Document:

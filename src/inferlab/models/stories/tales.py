@@ -56,7 +56,7 @@ class Tale:
 
     def __init__(self, rng: random.Random, heroes: int | None = None):
         self.rng = rng
-        n = heroes or rng.randint(2, 5)
+        n = heroes or rng.choice((2, 3, 3, 4, 4))
         places = rng.sample(PLACES, rng.randint(3, 5))
         colors = rng.sample(COLORS, rng.randint(2, 4))
         kinds = rng.sample(KINDS, min(len(KINDS), rng.randint(2, 4)))
@@ -77,9 +77,8 @@ class Tale:
         return [h for h in self.heroes if h.place == place and h is not but]
 
     def said(self, hero: Hero) -> str:
-        """The hero's name, or sometimes "the red ring" where only one hero is a red ring now."""
-        same = [h for h in self.heroes if (h.color, h.kind) == (hero.color, hero.kind)]
-        return hero.name if len(same) > 1 or self.rng.random() < 0.7 else f"the {hero.color} {hero.kind}"
+        """The hero's name, sometimes with what it looks like now."""
+        return hero.name if self.rng.random() < 0.7 else f"{hero.name} the {hero.color} {hero.kind}"
 
     def met(self, hero: Hero) -> str:
         """What a hero finds where it has just arrived."""
@@ -98,18 +97,18 @@ class Tale:
         hero = rng.choice(self.heroes)
         place = rng.choice([p for p in self.places if p != hero.place])
         who, verb, manner = self.said(hero), rng.choice(TRAVELS), rng.choice(MANNERS)
+        left = hero.place
         hero.been.append(place)
         how = f" {manner}" if rng.random() < 0.3 else ""
-        return f"{who} {verb}{how} to the {place}.{self.met(hero)}"
+        return f"{who} {verb}{how} from the {left} to the {place}.{self.met(hero)}"
 
     def follow(self) -> str | None:
         hero, other = self.rng.sample(self.heroes, 2)
         if hero.place == other.place:
             return None
-        who, whom = self.said(hero), self.said(other)
+        who, left = self.said(hero), hero.place
         hero.been.append(other.place)
-        tail = f" Now both were at the {hero.place}." if self.rng.random() < 0.6 else ""
-        return f"{who} went to see {whom}.{tail}"
+        return f"{who} left the {left} to see {other.name} at the {hero.place}."
 
     def together(self) -> str | None:
         rng = self.rng
@@ -117,11 +116,12 @@ class Tale:
         if not groups:
             return None
         group = rng.choice(groups)
-        place = rng.choice([p for p in self.places if p != group[0].place])
+        left = group[0].place
+        place = rng.choice([p for p in self.places if p != left])
         names = join([h.name for h in group])
         for hero in group:
             hero.been.append(place)
-        return f"{names} {rng.choice(TRAVELS)} to the {place} together."
+        return f"{names} {rng.choice(TRAVELS)} from the {left} to the {place} together."
 
     def find(self) -> str | None:
         new = [t for t in self.things if t not in self.found]
@@ -207,6 +207,10 @@ class Tale:
             return f"only {names[0]} was {color} now."
         return f"{NUMBERS[len(names)]} of them were {color} now, {join(names)}."
 
+    def recap_look(self) -> str:
+        hero = self.rng.choice(self.heroes)
+        return f"{hero.name} was a {hero} now."
+
     def recap_things(self) -> str | None:
         if not self.found:
             return None
@@ -230,7 +234,8 @@ class Tale:
 
     EVENTS = ("travel", "travel", "travel", "follow", "together", "find", "find", "give", "give", "put_down", "pick_up",
               "repaint", "resize")
-    REMARKS = ("speak", "speak", "recap_places", "recap_visits", "recap_colors", "recap_things", "aside")
+    REMARKS = ("speak", "speak", "recap_places", "recap_places", "recap_visits", "recap_colors", "recap_look", "recap_things",
+               "aside")
 
     def introduce(self) -> None:
         rng = self.rng
@@ -254,6 +259,13 @@ class Tale:
             remark = getattr(self, rng.choice(self.REMARKS))()
             if remark:
                 self.lines.append(sentence(remark))
+
+    def end(self) -> None:
+        """How everything stands: a reader who lost track can look here."""
+        for i, hero in enumerate(self.heroes):
+            held = f" with {join([f'the {thing}' for thing in hero.holds])}" if hero.holds else ""
+            self.lines.append(f"{'In the end ' if i == 0 else ''}{hero.name}, a {hero}, was at the {hero.place}{held}.")
+        self.lines.extend(f"The {thing} lay at the {place}." for thing, place in self.lying.items())
 
     def text(self) -> str:
         return " ".join(self.lines)
