@@ -7,6 +7,7 @@ from .facts import _values, _within, measured
 from .listed import listed
 from .moves import misplaced_counts, turned
 from .negation import frame_of, is_hedged, negated, own_negators
+from .quantities import Quantity
 from .rubric import Amounts, Rubric
 from .vocabulary import Mention, Vocabulary
 from .words import Sentence
@@ -29,6 +30,7 @@ class Found:
     refuted: list[str] = field(default_factory=list)
     hedged: list[str] = field(default_factory=list)
     any: bool = False
+    loose: list[tuple[Quantity, str]] = field(default_factory=list)
     numbers: set[str] = field(default_factory=set)
 
     def has(self, key: str) -> bool:
@@ -47,8 +49,10 @@ def resolve(value: object, facts: Mapping[str, object]) -> list[object]:
     return [value]
 
 
-def read_amounts(parts: list[Sentence], wanted: Amounts, rubric: Rubric, facts: Mapping[str, object], vocabulary: Vocabulary) -> Found:
-    """Look at every shape and count of the answer."""
+def read_amounts(parts: list[Sentence], wanted: Amounts, rubric: Rubric, facts: Mapping[str, object], vocabulary: Vocabulary,
+                 loose: bool = False) -> Found:
+    """Look at every shape and count of the answer. `loose` gives a number that stands beside no term to a key term that
+    the answer names, where no number is a stranger to the trace."""
     shapes = [tuple(v) for item in wanted.shapes for v in resolve(item, facts)]
     every = [v for name, f in facts.items() if not measured(name) for v in _values(f) if isinstance(v, tuple) and all(isinstance(d, int) for d in v)]
     known = shapes + every
@@ -61,7 +65,24 @@ def read_amounts(parts: list[Sentence], wanted: Amounts, rubric: Rubric, facts: 
         _read(sentence, found, shapes, known, counts, of, vocabulary)
         found.wrong += turned(sentence, moves)
         found.misplaced += misplaced_counts(sentence, places, counts, vocabulary)
+    if loose and not found.wrong:
+        _adopt(found, parts, wanted, counts, every, vocabulary)
     return found
+
+
+def _adopt(found: Found, parts: list[Sentence], wanted: Amounts, counts: Mapping, shapes: list[tuple], vocabulary: Vocabulary) -> None:
+    """Give the numbers that stand alone to the key terms that the answer names."""
+    named = {m.term for s in parts for m in vocabulary.mentions(s)}
+    keys = [k.partition("=")[0].strip() for k in wanted.key]
+    numbers = [a for a, _ in found.loose]
+    known = [v for values in counts.values() for v in values] + [d for shape in shapes for d in shape]
+    if any(not any(a.is_like(v) for v in known) for a in numbers):
+        return
+    for term in sorted(set(keys) & named):
+        for amount, word in found.loose:
+            if any(amount.is_like(v) for v in counts[term]):
+                found.counts.setdefault(term, word)
+                found.numbers.add(f"{term}={amount.value}")
 
 
 def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
@@ -73,7 +94,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
     if is_hedged(sentence, frame_from, frame_to) and any(t.kind == "amount" and t.amount.kind in ("shape", "count") for t in tokens):
         found.hedged.append(sentence.text)
     for i, t in enumerate(tokens):
-        if t.kind != "amount":
+        if t.kind != "amount" or (t.amount.kind == "count" and _index(tokens, i)):
             continue
         found.any = True
         inside = frame_from <= t.start - tokens[0].start < frame_to
@@ -86,6 +107,8 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
             if term is None:
                 if not (away or supposed) and _loose(tokens, i):
                     loose.append((t.amount, t.word))
+                if not (away or supposed) and t.amount.kind == "count":
+                    found.loose.append((t.amount, t.word))
                 continue
             right = any(t.amount.is_like(v) for v in counts[term])
             if away or supposed:
@@ -107,9 +130,18 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
                 found.numbers.add(f"{term}={amount.value}")
 
 
+def _index(tokens, i: int) -> bool:
+    """Whether a number names an axis instead of counting anything: `dim 0`, `axes 2 and 3`."""
+    k = i - 1
+    while k > 0 and (tokens[k].kind == "amount" or tokens[k].word in ("and", ",", "index", "no", "number", "(", "&", "or")):
+        k -= 1
+    return k >= 0 and tokens[k].stem in ("axis", "axes", "dim", "dimension", "ax") and tokens[k].word not in ("dimension",) or (
+        k >= 0 and tokens[k].word == "dimension" and k == i - 1 and tokens[i].word[:1].isdigit() and not any(t.word in ("is", "of", "has", "=") for t in tokens[k:i]))
+
+
 def _shape(value, word, i, away, supposed, found, shapes, known, of, mentions, tokens) -> None:
     whole = value in shapes
-    part = not whole and (value in known or len(value) >= 2 and any(_within(value, s) for s in known))
+    part = not whole and (value in known or len(value) >= 2 and any(_within(value, s) or (len(value) > 2 and sorted(value) == sorted(s[-len(value):])) for s in known))
     if away:
         if whole or not part:
             (found.denied if whole else found.refuted).append(word)
@@ -160,7 +192,7 @@ def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | N
     """The term that a number counts: right behind it (`4 channels`, `20 denoising steps`) or before it (`batch of 2`)."""
     after = [m for m in mentions if m.at > i]
     if after and after[0].at - i <= 3 and after[0].term in counts and all(
-            t.kind == "word" and t.word not in _LINK | {"and", "for", "into", "on", "while", "but", "when"} for t in tokens[i + 1:after[0].at] if t.word not in ("-",)):
+            t.kind == "word" and t.word not in _LINK | {"and", "for", "into", "on", "while", "but", "when", "per", "each", "every", "instead"} for t in tokens[i + 1:after[0].at] if t.word not in ("-",)):
         return after[0].term
     before = [m for m in mentions if m.end <= i and not (m.term not in counts and tokens[m.at - 1].word in ("of", "the"))]
     if tokens[i].word in ("one", "single", "two") and not (tokens[i - 1].word in ("is", "=", ":", "of", "to", "are")):
@@ -188,6 +220,6 @@ def foreign_shapes(parts: list[Sentence], facts: Mapping[str, object]) -> list[s
                 continue
             apart = negated(tokens, i, marks) or frame_from <= t.start - tokens[0].start < frame_to or any(
                 w.word in _SUPPOSED or w.word == "not" for w in tokens[max(0, i - 6):i])
-            if not apart and not any(_within(t.amount.value, shape) for shape in known):
+            if not apart and not any(_within(t.amount.value, shape) or sorted(t.amount.value) == sorted(shape[-len(t.amount.value):]) for shape in known):
                 out.append(t.word)
     return out

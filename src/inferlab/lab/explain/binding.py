@@ -17,7 +17,7 @@ def weak_spend(tokens: tuple[Token, ...], cues: list) -> list:
         nearby = cues[n + 1] if n + 1 < len(cues) else None
         follows = nearby and nearby[0] - cue[1] <= 3 and nearby[2] in ("mod", "good", "carry", "same") and not any(
             t.word in _STOP or t.word in lex.BREAKS for t in tokens[cue[1]:nearby[0]])
-        if cue[2] in ("spend", "win") and follows and nearby[2] != "same":
+        if cue[2] in ("spend", "win", "lose") and follows and nearby[2] != "same" and (cue[2] != "lose" or nearby[2] in ("mod", "carry")):
             continue
         if cue[2] == "verb" and follows and nearby[2] in ("mod",) and tokens[cue[0]].stem in ("add", "gain", "sav", "sink"):
             continue
@@ -69,7 +69,8 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
             return [Effect("time", value, at, end)]
         if near & {"tak", "run", "wait", "last", "need", "sit", "finish"}:
             return [Effect("time", value, at, end)]
-    if target and target[2] == "quality" and kind in ("mod", "verb", "part", "spend", "same") and tokens[target[1] - 1].stem in _HOLDERS:
+    if target and target[2] == "quality" and kind in ("mod", "verb", "part", "spend", "same") and tokens[target[1] - 1].stem in _HOLDERS and not any(
+            q[2] == "quality" and 0 < target[0] - q[1] <= 2 for q in quantities):
         return []
     if not target:
         if kind == "good" and _attributive(tokens, end) and tokens[end].stem not in _HOLDERS:
@@ -82,6 +83,8 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
     out = []
     for q_at, q_end, name, inverse in found:
         if kind in ("lose", "win", "good"):
+            if name not in lex.GOOD:
+                continue
             sign = value * lex.GOOD.get(name, +1)
         else:
             sign = value * inverse if kind != "same" else 0

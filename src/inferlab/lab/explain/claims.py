@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .lexicon_verbs import VERB_INDEX, VERBS
+from .negation import frame_of, is_hedged, negated, own_negators
+from .phrases import Table
 from .relations import Relation
-from .words import phrase
+from .wording import alternatives
+from .words import Sentence, phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +48,31 @@ def _claim(text: str, terms: tuple[str, ...]) -> Claim:
     return read_claim(text, dict.fromkeys(terms, ""))
 
 
+SAYS = "says:"
+"""A `deny` entry that begins so lists phrases: `says: called/runs twice .. step, for free`."""
+
+
+@lru_cache(maxsize=512)
+def _phrases(entry: str) -> Table:
+    return Table({phrase(one): True for item in entry.removeprefix(SAYS).split(",") for one in alternatives(item)})
+
+
+def spoken(entry: str, sentence: Sentence) -> bool:
+    """Whether a sentence has one of the phrases of a `says:` entry, neither denied nor put at a distance nor left open."""
+    start, stop = frame_of(sentence)
+    marks = own_negators(sentence)
+    if is_hedged(sentence, start, stop):
+        return False
+    table = _phrases(entry)
+    return any(t.kind in ("word", "amount") and table.match(sentence.tokens, i) and not negated(sentence.tokens, i, marks)
+               and not start <= t.start - sentence.tokens[0].start < stop for i, t in enumerate(sentence.tokens))
+
+
 def claims(entry: str, terms: Mapping[str, str]) -> list[tuple[Claim, ...]]:
     """The claims of one entry: `a + b` wants both, `a or b` either: a tuple of alternatives for each part."""
     names = tuple(terms)
+    if entry.startswith(SAYS):
+        return []
     return [tuple(_claim(one.strip(), names) for one in part.split(" or ")) for part in entry.split("+")]
 
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from . import gates
 from .amounts import Found, foreign_shapes, read_amounts
 from .cell import COMMON_LABELS, Explanation, canonical
-from .claims import actors_of, claims, says
+from .claims import SAYS, actors_of, claims, says, spoken
 from .clauses import relations
 from .facts import facts_of
 from .loose import loosely
+from .negation import is_hedged
 from .outcome import Outcome, award, deny, review
 from .relations import Relation
 from .rubric import Rubric, Slot
@@ -105,7 +106,7 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
         results.append(_claims(found, slot, rubric, parts, words))
     refuted = bool(_refuted(found, slot, rubric))
     if slot.amounts:
-        amounts = read_amounts(parts, slot.amounts, rubric, facts, words)
+        amounts = read_amounts(parts, slot.amounts, rubric, facts, words, slot.loose)
         refuted |= bool(amounts.refuted)
         results.append(_amounts(amounts, slot))
     if slot.trend:
@@ -140,11 +141,17 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
 
 def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sentence], words: Vocabulary) -> Outcome:
     context = frozenset(m.term for s in parts for m in words.mentions(s))
-    rightful = actors_of(list(slot.award), rubric.terms) - {c.subject for entry in slot.deny for part in claims(entry, rubric.terms) for c in part}
+    right = [c for entry in slot.award for part in claims(entry, rubric.terms) for c in part if c.subject not in ("*", "")]
     for entry, message in slot.deny.items():
+        if entry.startswith(SAYS):
+            said = next((s.text for s in parts if spoken(entry, s)), "")
+            if said:
+                return deny(message or "This names the wrong thing.", (said,))
+            continue
         for r in found:
             wrong = [c for part in claims(entry, rubric.terms) for c in part if says(c, r, context, lenient=False)]
-            if wrong and not (r.agents & rightful and r.agents - {c.subject for c in wrong}) and not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") for c in wrong)):
+            shared = any(c.subject in r.agents and c.subject not in {w.subject for w in wrong} and says(c, r, context, lenient=False) for c in right)
+            if wrong and not shared and not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") for c in wrong)):
                 return (review("This may say two things; a person will read it.", (r.text,)) if r.hedged
                         else deny(message or "This names the wrong thing.", (r.text,)))
     if not slot.award:
@@ -162,7 +169,7 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
         return deny("This denies what your trace shows, or says both.", (taken_back[0].text,))
     if asserted:
         return award("", (f"{sorted(asserted[0].agents)} {asserted[0].verb} {sorted(asserted[0].objects)}", asserted[0].text))
-    if slot.loose and not hedged:
+    if slot.loose and not hedged and not any(is_hedged(s) for s in parts):
         shown = loosely(slot, rubric, found, parts, words)
         if shown:
             return award("", shown)
@@ -184,6 +191,8 @@ def _amounts(found: Found, slot: Slot) -> Outcome:
     enough = bool(found.whole) or any(found.has(k) for k in wanted.key) or len(found.counts) + len(found.parts) >= 2
     if found.denied and not enough:
         return deny(f"Your trace shows {found.denied[0]}.", tuple(found.denied))
+    if slot.loose and found.doubtful:
+        return review(f"It is not clear whose shape is meant: {found.doubtful[0]}.", tuple(found.doubtful))
     if found.misplaced:
         return review(f"It is not clear whose number is meant: {found.misplaced[0]}.", tuple(found.misplaced))
     if enough or wanted.optional:
@@ -197,7 +206,7 @@ def _amounts(found: Found, slot: Slot) -> Outcome:
 
 def _refuted(found: list[Relation], slot: Slot, rubric: Rubric) -> list[str]:
     """The known misconceptions that the answer mentions in order to reject them."""
-    every = dict.fromkeys([*slot.deny, *(entry for other in rubric.slots.values() for entry in other.deny)])
+    every = dict.fromkeys(e for e in [*slot.deny, *(entry for other in rubric.slots.values() for entry in other.deny)] if not e.startswith(SAYS))
     return [entry for entry in every for r in found if r.framed and not r.negated and any(
         says(c, r, frozenset(), lenient=False) for part in claims(entry, rubric.terms) for c in part)]
 
@@ -210,7 +219,7 @@ def _trend(reading: Reading, slot: Slot) -> Outcome:
         return deny("This denies an effect that the run shows.", tuple(reading.denied))
     gains = [w for q in trend.gain for w in reading.right.get(q, [])]
     costs = [w for q in trend.cost for w in reading.right.get(q, [])]
-    if gains and costs and (not reading.joined or len(reading.named - {"speed"}) > 3):
+    if gains and costs and (not reading.joined or len(reading.named - {"speed"}) > 4):
         return review("This lists quantities rather than relate them; a person will read it.", tuple(gains + costs))
     if gains and costs and (reading.lever or trend.switch) and reading.strong and not (reading.unsure and len(reading.strong) < 2):
         return award("", tuple(gains + costs))

@@ -15,7 +15,7 @@ from .words import Sentence
 
 _AFFECTS = frozenset(("changes", "makes", "denoises", "decodes", "splits", "keeps", "grows", "moves", "shrinks", "obtains", "recomputes", "is"))
 _IDLE = frozenset(("predicts", "controls", "shows", "is", "other"))
-_BY = frozenset(listed("by from via through with using thanks means + & : using of out per"))
+_BY = frozenset(listed("by from via through with using thanks means + & : using per"))
 _JOINTS = frozenset(listed("and plus + & / with then"))
 _FRESH = frozenset(listed("next new cleaner clean cleaned less newer updated following"))
 _DEEDS = frozenset(listed("step steps update updates arithmetic maths math move moves formula rule calculation calculations output job work doing part output's combination"))

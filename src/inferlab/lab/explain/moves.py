@@ -10,7 +10,7 @@ from .words import Sentence
 _BECOMES = frozenset(listed("to becomes become becoming -> \u2192 => into turns turned gives shrinks grows"))
 _BACK = frozenset(listed("instead from was were used than before out rather originally again back then"))
 _STAYS = frozenset(listed("stay stays stayed remain remains remained keeps kept unchanged constant"))
-_INTO = frozenset(listed("in inside within at into for to entering enters through"))
+_INTO = frozenset(listed("in inside within at into for to entering enters enter through reaches reach meets meet"))
 _GETS = frozenset(listed("gets get sees see receives receive takes take has have handles eats given accepts runs processes works"))
 _ELSEWHERE = frozenset(listed("before after outside until without not except but whereas while and , ; ("))
 

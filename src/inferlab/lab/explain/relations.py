@@ -82,7 +82,7 @@ def verb_relations(sentence: Sentence, mentions: list[Mention], actors: frozense
             stop = next((v[0] for v in verbs[n + 1:] if "is" not in v[2]), len(tokens))
             along, away = along_of(tokens, [m for m in mentions if m.at < stop], end)
             objects, bad = objects | along, bad | away
-        head = max((m.end for m in mentions if m.end <= at and m.term in agents), default=at)
+        head = max((m.end for m in mentions if m.end <= at and m.term in (objects if passive else agents)), default=at)
         near = not any(t.word in (",", ";", "but", "while", "whereas") for t in tokens[head:at])
         if prevented(tokens, at) or any(t.word in ("but", "rather") for t in tokens[end:end + 12]) or _MANNER.search(
                 " ".join(t.word for t in tokens[end:end + 12])):

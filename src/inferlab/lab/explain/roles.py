@@ -24,7 +24,7 @@ _SUBORDINATE = frozenset(listed("which that who whose what"))
 
 
 _OUTPUTS = frozenset(listed("predict prediction nois estimat output guess result"))
-_TOGETHER = frozenset(listed("and plus + & / with alongside"))
+_TOGETHER = frozenset(listed("and plus + & / together alongside"))
 _APART = frozenset(listed("while whereas but which that who because so ; then after"))
 
 
@@ -140,8 +140,13 @@ def _with_others(tokens, right, m: Mention, actors) -> frozenset[str]:
             continue
         between = [t.word for t in tokens[last.end:o.at]]
         after = tokens[o.end] if o.end < len(tokens) else None
-        subject = after is not None and after.kind == "word" and (after.stem,) in VERB_INDEX and not possessive(tokens, o) and not after.word.endswith(("ed", "ing")) \
-            and after.word not in ("step", "steps", "update", "updates", "output", "work")
+        while after is not None and after.word.endswith("ly") and o.end + 1 < len(tokens):
+            after = tokens[o.end + 1]
+            break
+        subject = after is not None and after.kind == "word" and (after.word in ("is", "are", "was", "only", "then", "just") or (after.stem,) in VERB_INDEX and not possessive(tokens, o)
+                                                                  and not after.word.endswith("ed") and after.word not in ("step", "steps", "update", "updates", "output", "work"))
+        if "/" in between and "w" in between:
+            break
         if len(between) > 9 or not set(between) & _TOGETHER or set(between) & _APART or subject:
             break
         out.add(o.term)

@@ -25,7 +25,6 @@ alone is what grows, "cache grows seq" what it grows along. It is found in activ
 negation. A slot with several requirements (claims, amounts, a trend) wants all of them.
 """
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -33,12 +32,6 @@ from .cell import canonical
 from .words import phrase
 
 SIGN = {"up": 1, "down": -1, "same": 0}
-
-
-def alternatives(item: str) -> list[str]:
-    """`sticks/keeps to .. prompt/text` written out: one phrase for each choice of words between slashes."""
-    choices = [word.split("/") if "/" in word.strip("/") else [word] for word in item.split()]
-    return [" ".join(one) for one in itertools.product(*choices)]
 
 
 @dataclass(frozen=True)
@@ -135,7 +128,7 @@ class Rubric:
                     raise ValueError(f"{item.strip()!r} is listed under the terms {first!r} and {term!r}; an answer's word can be one of them only")
         for name, slot in self.slots.items():
             for entry in [*slot.award, *slot.deny]:
-                for part in entry.split("+"):
+                for part in [] if entry.startswith("says:") else entry.split("+"):
                     for one in part.split(" or "):
                         read_claim(one, self.terms)
             if slot.trend and slot.trend.lever not in self.terms:

@@ -8,8 +8,8 @@ from .words import phrase
 _TERMS = {
     "latents": "latent*, latent tensor, latents tensor, latent image*, latent block, x_t, x_prev, noisy sample, noisy latent*, latent variable*, latent state, latent representation*, latent array, noise tensor, "
                "noisy tensor, latent code*, noisy block, canvas, sample tensor, current sample",
-    "scheduler": "scheduler*, scheduler.step, scheduler's step, scheduler step, step method, step function, ddim*, update rule, solver*, sampler*, \"schedule\", scheduling, scheduler.step method, "
-                 "ddim formula, ddim update, scheduler formula, scheduler's formula, scheduler's update, scheduler's rule, scheduler's arithmetic, sheduler*, schedul, shceduler*",
+    "scheduler": "scheduler*, scheduler.step, step method, step function, ddim*, update rule, solver*, sampler*, \"schedule\", scheduling, "
+                 "ddim formula, scheduler formula, scheduler's formula, scheduler's rule, scheduler's arithmetic, sheduler*",
     "unet": "unet*, u-net, u net, denoiser*, denoising network, neural network, neural net, \"network\", \"net\", noise predictor, denoising model, unet2d*, network's",
     "noise": "noise, noise pred*, predicted noise, noise_pred, noise estimate*, estimated noise, epsilon, eps, noise guess*, noise content",
     "vae": "vae*, vae.decode, decoder*, autoencoder*, variational autoencoder, image decoder, vae decoder*",

@@ -13,8 +13,9 @@ from .listed import listed
 from .negation import frame_of, is_hedged
 from .phrases import Table
 from .quantities import Quantity
-from .rubric import SIGN, Rubric, Trend, alternatives
+from .rubric import SIGN, Rubric, Trend
 from .vocabulary import Vocabulary
+from .wording import alternatives
 from .words import Sentence, phrase
 
 _SATURATION = Table(lex.SATURATION)
@@ -164,6 +165,7 @@ def _levers(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: V
         out += _comparisons(sentence, mentions)
         if not out:
             out += [(m.at, 1) for m in mentions if any(t.word == "with" for t in tokens[max(0, m.at - 4):m.at])
+                    and not (trend.asked and any(t.kind == "amount" for t in tokens[max(0, m.at - 3):m.at]))
                     and not any(t.word in ("fewer", "few", "less", "low", "half") for t in tokens[max(0, m.at - 4):m.at])]
     return sorted(set(out))
 
