@@ -1,0 +1,32 @@
+"""Machines of several ranks with costs in ticks, one for each variant: what a token costs there is counted, not timed."""
+
+from __future__ import annotations
+
+import hashlib
+
+RANKS = (1, 2, 4, 8)
+"""Numbers of ranks that every machine can be split into."""
+
+_COSTS = ((96, 5), (120, 2), (160, 3), (256, 1))  # compute of a layer, one step of a ring: the best number of ranks differs
+_LAYERS = (24, 32, 48, 80)
+
+
+def machine(variant: int) -> dict[str, int]:
+    """One machine and model, as whole numbers of ticks.
+
+    Args:
+        variant: 0 to 15.
+
+    Returns:
+        ``layers`` (count), ``compute`` (ticks of one layer's work for one token on one rank), ``step`` (ticks of one step
+        of a ring all-reduce) and ``hop`` (ticks to hand a hidden state to the next stage).
+
+    Raises:
+        ValueError: if the variant does not exist.
+    """
+    if not 0 <= variant < 16:
+        raise ValueError(f"variant is 0 to 15, not {variant}")
+    order = sorted(range(16), key=lambda n: hashlib.sha256(f"machine {n}".encode()).digest())
+    number = order[variant]
+    compute, step = _COSTS[number % 4]
+    return {"layers": _LAYERS[number // 4], "compute": compute, "step": step, "hop": 6 + number // 4}

@@ -1,0 +1,130 @@
+"""Lab 18: two real processes split the model as the lab says, exchange what the formula says, and leave nothing behind."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import DynamicCache
+
+from inferlab.grading.labtext import read_blocks
+from inferlab.lab.machines import RANKS, machine
+from inferlab.lab.rankplots import cost_against_ranks, rank_timeline
+from inferlab.lab.ranks import start_ranks, traffic_table
+from inferlab.models import load_language_model
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab18-parallelism"
+IDS, NEW = list(range(20, 32)), 3
+
+
+def solution(exercise: str) -> dict:
+    """What the lab's own solution of an exercise defines."""
+    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
+    cell = next(b.cell.source for b in blocks if b.cell.metadata.get("exercise") == exercise)
+    namespace: dict = {"torch": torch}
+    exec(cell, namespace)  # noqa: S102 - the lab's own cell
+    return namespace
+
+
+@pytest.fixture(scope="module")
+def runs():
+    ranks = start_ranks(["library", "gather", "pipeline"], IDS, NEW)
+    process, folder = ranks._process, Path(ranks._folder)
+    found = ranks.results()
+    assert process.poll() == 0 and not folder.exists()
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """Tokens and last logits of the unsplit model."""
+    model, _ = load_language_model("bundled", "cpu")
+    cache, step, tokens = DynamicCache(config=model.config), torch.tensor([IDS]), []
+    with torch.no_grad():
+        for _ in range(NEW):
+            logits = model(step, None, None, cache, logits_to_keep=1).logits
+            step = logits[:, -1:].argmax(-1)
+            tokens.append(int(step))
+    return model.config, tokens, logits[0, -1]
+
+
+@pytest.mark.parametrize("plan", ["library", "gather", "pipeline"])
+def test_every_plan_generates_what_the_whole_model_does(runs, whole, plan):
+    for report in runs[plan]:
+        assert report["tokens"] == whole[1]
+        torch.testing.assert_close(torch.tensor(report["logits"]), whole[2], atol=1e-4, rtol=0)
+    if plan == "pipeline":
+        assert torch.equal(torch.tensor(runs[plan][0]["logits"]), whole[2])
+
+
+def test_the_ranks_exchange_what_the_labs_formula_says(runs, whole):
+    config, traffic = whole[0], solution("traffic")["traffic"]
+    for number, tokens in ((0, len(IDS)), (1, 1)):
+        lines = [line for line in runs["library"][0]["passes"][number]["log"] if ".layers." in line["module"]]
+        said = traffic("TP", 2, config.num_hidden_layers, config.hidden_size, tokens, 4)
+        assert (len(lines), sum(line["bytes"] for line in lines)) == (said["exchanges"], said["payload"])
+        assert {line["op"] for line in lines} == {"all_reduce"}
+        sends = [line for line in runs["pipeline"][0]["passes"][number]["log"] if line["op"] == "send"]
+        said = traffic("PP", 2, config.num_hidden_layers, config.hidden_size, tokens, 4)
+        assert (len(sends), sum(line["bytes"] for line in sends)) == (said["exchanges"], said["payload"])
+    assert ("all_gather", "mlp.gate_proj", config.num_hidden_layers) in [row[:3] for row in traffic_table(runs["gather"][0], 1)]
+
+
+def test_a_rank_holds_what_the_forecast_says(runs, whole):
+    config = whole[0]
+    said = solution("forecast")["forecast"](config.to_dict() | {"head_dim": config.head_dim}, 2)
+    for rank in (0, 1):
+        report = runs["library"][rank]
+        held = report["weights"]
+        for part in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj"):
+            assert tuple(held[f"model.layers.0.{part}.weight"]) == said[part.partition(".")[2]]
+        assert report["cache_bytes"] == said["cache"] * (len(IDS) + NEW)
+
+
+def test_only_tensor_parallel_ranks_compute_at_the_same_time(runs):
+    def overlap(plan):
+        (a, b), (c, d) = (runs[plan][rank]["passes"][1]["busy"] for rank in (0, 1))
+        return min(b, d) - max(a, c)
+
+    assert overlap("library") > 0 > overlap("pipeline")
+    assert len(rank_timeline({"library": runs["library"]}, title="t").axes) == 1
+
+
+def test_ranks_that_fail_or_hang_are_ended():
+    failing = start_ranks(["library"], IDS, 1, ranks=3, seconds=60)  # two key/value heads do not divide by three
+    with pytest.raises(RuntimeError, match="a rank failed"):
+        failing.results()
+    late = start_ranks(["library"], IDS, 1, seconds=0.2)
+    with pytest.raises(TimeoutError, match="not done in time"):
+        late.results()
+    assert failing._process.poll() is not None and late._process.poll() is not None
+    with pytest.raises(ValueError, match="2 or more ranks"):
+        start_ranks(["library"], IDS, ranks=1)
+    with pytest.raises(ValueError, match="plans are some of"):
+        start_ranks(["diagonal"], IDS)
+
+
+def test_every_machine_has_one_best_split():
+    cost, best = solution("cost")["cost"], set()
+    for variant in range(16):
+        box = machine(variant)
+        latencies = sorted((cost(plan, n, box)[0], plan, n) for plan in ("TP", "PP") for n in RANKS)
+        intervals = sorted((cost(plan, n, box)[1], plan, n) for plan in ("TP", "PP") for n in RANKS)
+        assert latencies[0][0] < latencies[1][0] and latencies[0][1] == "TP" and intervals[0][1:] == ("PP", 8)
+        best.add(latencies[0][2])
+    assert len({tuple(machine(v).items()) for v in range(16)}) == 16 and len(best) == 3
+    with pytest.raises(ValueError, match="0 to 15"):
+        machine(16)
+    assert len(cost_against_ranks({"TP": {n: cost("TP", n, machine(0)) for n in RANKS}}, title="t").axes) == 2
+
+
+def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
+    monkeypatch.delitem(sys.modules, "parallelism", raising=False)
+    import parallelism
+
+    text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
+    missing = {name: value for name, value in parallelism.numbers().items() if value not in text}
+    assert not missing
+    assert 600 <= len(text.split()) <= 1200
