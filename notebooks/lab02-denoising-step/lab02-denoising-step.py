@@ -1074,7 +1074,7 @@ check = Check("words-state", points=1)
 with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("step-in-words").get("state"), "`state:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab.explain import Rubric, Slot, grade, terms
 
 @reference
 def rerun():
@@ -1089,16 +1089,9 @@ def rerun():
     return again.facts()
 
 TERMS = {
-    "latents": "latent*, latent tensor, latents tensor, x_t, noisy sample, noisy latent*",
-    "scheduler": "scheduler*, scheduler.step, ddim*, step method, update rule",
-    "unet": "unet*, u-net, denoiser, network, model",
-    "noise": "noise, noise_pred, predicted noise, noise prediction, epsilon, eps",
-    "image": "image*, picture*, pixel*",
+    **terms("latents", "scheduler", "unet", "vae", "image", "channels", unet="+model"),
+    "noise": "noise, noise_pred, predicted noise, noise prediction, noise estimate*, estimated noise, noise guess*, epsilon, eps",
     "prompt": "prompt_embeds, prompt embed*, text embed*, embedding*",
-    "guidance": "guidance, classifier-free guidance, cfg, guidance scale",
-    "batch": "batch, batch axis, batch dimension, batch size, first axis, first dimension, dim 0",
-    "channels": "channel*",
-    "steps": "step*, timestep*, denoising steps, iterations",
 }
 
 RUBRIC = Rubric(
@@ -1107,13 +1100,16 @@ RUBRIC = Rubric(
         "latents of the next, cleaner timestep. The UNet gets the noisy latents, the timestep and the text and gives a prediction.",
     terms=TERMS,
     slots={"state": Slot(
-        award=["scheduler changes/makes/denoises latents"],
+        award=["scheduler changes/makes/denoises latents", "scheduler uses noise + * changes/denoises/makes latents"],
+        loose=True,
         deny={
             "unet makes image": "The UNet does not output pixels: it predicts something about the latents, and the VAE makes the picture.",
             "unet predicts image": "The UNet predicts in the latents; there are no pixels before the VAE.",
             "scheduler predicts noise": "Predicting is the UNet's part; the scheduler only does arithmetic with the prediction.",
             "scheduler makes image": "The scheduler returns latents; pixels appear only in the VAE.",
             "unet changes latents": "The UNet only predicts. What applies its prediction to the latents?",
+            "unet changes/denoises image": "There is no image inside a step: the UNet answers in latents.",
+            "vae changes/denoises latents": "The VAE is outside the loop.",
             "* changes prompt": "The text's embeddings stay as they are; something else changes from step to step.",
         },
     )},
@@ -1138,7 +1134,7 @@ check = Check("words-axis", points=1)
 with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("step-in-words").get("axis"), "`axis:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Amounts, Rubric, Slot, grade
+from inferlab.lab.explain import Amounts, Rubric, Slot, grade, terms
 
 @reference
 def rerun():
@@ -1153,16 +1149,10 @@ def rerun():
     return again.facts()
 
 TERMS = {
-    "latents": "latent*, latent tensor, latents tensor, x_t, noisy sample, noisy latent*, sample",
-    "scheduler": "scheduler*, scheduler.step, ddim*, step method, update rule",
-    "unet": "unet*, u-net, denoiser, network, model",
-    "prediction": "prediction*, halves, noise_pred, predicted noise",
-    "prompt": "prompt*, text, empty text, conditional, unconditional",
-    "guidance": "guidance, classifier-free guidance, cfg, guidance scale",
-    "batch": "batch*, batch axis, batch dimension, batch size, first axis, first dimension, dim 0, axis 0, leading axis, leading dimension",
-    "channels": "channel*",
-    "steps": "step*, timestep*, number of steps",
-    "calls": "call*, number of calls, evaluations, forward passes",
+    **terms("latents", "scheduler", "unet", "batch", "channels", "steps", "calls", unet="+model"),
+    "guidance": "guidance, guidance scale, classifier-free guidance, cfg, uncond*, conditional*, conditional and unconditional, empty text, "
+    "empty prompt, blank prompt, empty caption, negative prompt, without prompt, without text, without the prompt, without the text, "
+    "one with the prompt, with and without, both predictions, two predictions, no prompt, ignoring my words, one without",
 }
 
 RUBRIC = Rubric(
@@ -1179,7 +1169,9 @@ RUBRIC = Rubric(
         },
         amounts=Amounts(
             shapes=["unet.inputs.sample.shape"], counts={"batch": [1, 2], "channels": 4}, key=["batch=2"],
+            at={"unet": {"batch": 2}, "scheduler": {"batch": 1}}, of={"scheduler": "scheduler.step.inputs.sample.shape"},
         ),
+        loose=True,
         names=["guidance"],
     )},
     must_award={"axis": [
@@ -1221,22 +1213,21 @@ def rerun():
     return again.facts()
 
 TERMS = {
-    "latents": "latent*, latent tensor, latents tensor, x_t, noisy sample, noisy latent*",
-    "scheduler": "scheduler*, scheduler.step, ddim*, step method, update rule",
-    "unet": "unet*, u-net, denoiser, network, model",
-    "noise": "noise, noise_pred, predicted noise, noise prediction, epsilon, eps",
-    "image": "image*, picture*, pixel*",
-    "guidance": "guidance, classifier-free guidance, cfg, guidance scale",
-    "batch": "batch, batch axis, batch dimension, batch size, first axis, first dimension, dim 0",
-    "channels": "channel*",
-    "steps": "step*, timestep*, denoising steps, iterations",
+    "steps": "step*, timestep*, time step*, denoising steps, iteration*, schedule",
 }
 
 RUBRIC = Rubric(
     question="What do you gain and what do you pay when you use more steps?",
     lab="Each later step starts from a better x_t and therefore asks an easier question.",
     terms=TERMS,
-    slots={"trade-off": Slot(trend=Trend("steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="up"))},
+    slots={"trade-off": Slot(trend=Trend(
+        "steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="up",
+        says={"quality up": "what the model can really draw, smaller jumps, smaller strides, finer schedule, cleaner picture, corrected better, "
+                            "closer to what, more gradually, smaller steps",
+              "compute up": "unet has to run, another unet, one more unet, network is called more, unet is called more, unet runs once more, "
+                            "5x the steps .. compute, five times .. unet/network/calls/evaluations, 50 .. instead of 10, 50 rather than 10, "
+                            "50 unet/network/model calls/evaluations/passes/runs, each .. further/additional/extra pass/call/evaluation, linear in"},
+    ))},
     must_award={"trade-off": [
         "More steps give a better picture but take more time.",
         "With more steps the quality goes up, and so does the latency, because each step is another UNet call.",

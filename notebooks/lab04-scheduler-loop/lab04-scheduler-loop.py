@@ -1316,26 +1316,28 @@ check = Check("the-loop-state", points=1)
 with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("the-loop").get("state"), "`state:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab.explain import Rubric, Slot, grade, terms
 
+SHAPES = {"unet.inputs.sample.shape": (2, 4, 16, 16), "scheduler.step.inputs.sample.shape": (1, 4, 16, 16)}
 RUBRIC = Rubric(
     question="Explain the loop to a colleague who thinks that it is a progress bar around one big network call. The object that "
     "the loop transforms, and what does the transforming.",
     lab="latents is the state. Everything else in the loop is computed from it and thrown away. The loop is not progress display: "
     "stop it anywhere and decode what it holds. The only assignment to the state. The scheduler gets the unscaled latents.",
     terms={
-        "latents": "latent*, latent tensor, state, x_t, noisy latent*",
-        "scheduler": "scheduler*, scheduler.step, step method, step function, step, solver*, ddim*, update rule",
-        "unet": "unet*, u-net, denoiser*, network, neural net, model",
-        "image": "image*, picture*, pixel*",
+        **terms("latents", "scheduler", "unet", "vae", "image", latents="+state", scheduler="+step, the update itself", unet="+model"),
         "loop": "loop*, iteration*",
         "progress": "progress, progress bar*, bar",
-        "noise": "noise, noise prediction*, noise_pred, predicted noise, epsilon",
+        "noise": "noise, noise prediction*, noise_pred, predicted noise, noise estimate*, estimated noise, noise guess*, epsilon",
     },
     slots={
         "state": Slot(
-            award=["scheduler changes/makes/denoises latents"],
+            award=["scheduler changes/makes/denoises latents", "scheduler uses noise + * changes/denoises/makes latents"],
+            loose=True,
             deny={
+                "vae changes/denoises latents": "The VAE is outside the loop.",
+                "scheduler predicts noise": "Predicting is the UNet's part; the scheduler only does arithmetic with the prediction.",
+                "scheduler shows/reports noise": "The scheduler reports nothing: it makes the next latents.",
                 "unet changes latents": "The UNet only predicts; it does not touch the state. What does?",
                 "unet makes/changes/denoises image": "The UNet predicts noise in latents; the picture is made once, after the loop.",
                 "loop changes/makes/denoises image": "There is no picture inside the loop: it holds latents.",
@@ -1356,7 +1358,7 @@ RUBRIC = Rubric(
         ]
     },
 )
-check.slot(lambda: grade(check.explanation("the-loop"), RUBRIC, {})["state"], "what the loop transforms, and by what")
+check.slot(lambda: grade(check.explanation("the-loop"), RUBRIC, SHAPES)["state"], "what the loop transforms, and by what")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1367,7 +1369,7 @@ check = Check("the-loop-axis", points=1)
 with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("the-loop").get("axis"), "`axis:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Amounts, Rubric, Slot, grade
+from inferlab.lab.explain import Amounts, Rubric, Slot, grade, terms
 
 
 @reference
@@ -1387,12 +1389,10 @@ RUBRIC = Rubric(
     question="Which shape or axis matters in this run, with its numbers.",
     lab="The UNet's batch is 2 where the step's is 1: that is guidance, which runs inline and which the trace therefore infers.",
     terms={
-        "latents": "latent*, state, x_t",
-        "unet": "unet*, u-net, denoiser*, network",
-        "batch": "batch, batch axis, batch dimension, batch size, rows, row, first axis",
+        **terms("latents", "unet", "batch", "channels", latents="+state"),
+        "scheduler": "scheduler*, scheduler.step, at step, the step, update, ddim*, the step's",
         "steps": "step*, timestep*, time step*, iteration*, pass, passes, entries, length of timesteps",
         "calls": "call*, evaluation*",
-        "channels": "channel*",
     },
     slots={
         "axis": Slot(
@@ -1402,10 +1402,15 @@ RUBRIC = Rubric(
                 key=["batch", "steps", "calls"],
                 of={
                     "unet": "unet.inputs.sample.shape",
+                    "scheduler": "scheduler.step.inputs.sample.shape",
                     "latents": ["scheduler.step.inputs.sample.shape", "unet.inputs.sample.shape"],
                 },
+                at={"unet": {"batch": 2}, "scheduler": {"batch": 1}},
             ),
-            topic=["batch", "steps", "calls"],
+            loose=True,
+            deny={"says: called/runs/evaluated twice .. step/timestep, two calls .. step/timestep, twice per step/timestep":
+                  "Guidance doubles the batch of each call, not the number of calls."},
+            topic=["batch", "steps", "calls", "unet"],
         )
     },
     must_award={
@@ -1445,7 +1450,15 @@ RUBRIC = Rubric(
         "steps": "steps, timesteps, time steps, number of steps, num_inference_steps, iterations, entries of timesteps",
         "quality": "picture quality, image quality, picture*, image*, result*",
     },
-    slots={"trade-off": Slot(trend=Trend("steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="down"))},
+    slots={"trade-off": Slot(trend=Trend(
+        "steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="down",
+        says={"quality down": "bigger/larger/longer/wider/coarser jump*/stride*/step*/gap*/leap*, jump .. further/farther, another picture/image, "
+                              "different picture/image, fewer noise levels, not the same picture/image, isn't the same, step spans a larger gap, "
+                              "skips noise levels, less finished, different one, coarser path, coarser trajectory, noise levels are skipped",
+              "compute down": "half .. calls/passes/evaluations/invocations, only 2 .. calls/passes/evaluations, 2 times and not 4, called .. half as often, "
+                              "2 .. calls instead of 4, 2 .. passes instead of 4, called/evaluated/runs/run/works only twice/2, two .. calls/passes .. skipped, 2 times instead of 4, from 4 to 2, runs half as often",
+              "time down": "cheaper by half, half the waiting, wait .. half, waiting time down, half of the time"},
+    ))},
     must_award={
         "trade-off": [
             "Halving the number of steps halves the UNet calls and the latency, but the error grows and the picture gets worse.",

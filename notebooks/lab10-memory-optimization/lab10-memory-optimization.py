@@ -879,18 +879,16 @@ check = Check("tiling-state", points=1)
 with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("tiling-in-words").get("state"), "`state:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab.explain import Rubric, Slot, grade, terms
 
+SHAPES = {"latents": (2, 4, 32, 32), "tiles": [(2, 4, 16, 16), (2, 4, 16, 8), (2, 4, 8, 16), (2, 4, 8, 8)], "picture": (2, 3, 256, 256)}
 RUBRIC = Rubric(
     question="Explain VAE tiling to a colleague who switches on every optimization that the docs list. Which object tiling cuts, and "
     "what decodes the pieces.",
     lab="Axes 2 and 3 are cut: height and width. Axis 0, the batch, is not. The expensive line, once for each tile. Finished tiles wait "
     "here, all of them.",
     terms={
-        "latents": "latent*, latent tensor, z",
-        "decoder": "decoder, vae decoder, vae*, autoencoder*",
-        "image": "image*, picture*, output, pixel*",
-        "tile": '"tile", "tiles", "piece", "pieces", "chunks", "parts"',
+        **terms("latents", "vae", "tiles", "image", latents="+z, input of the decode*", image="+output"),
         "tiling": '"tiling", vae tiling, tiled decode',
         "weights": "weights, parameters, layers, model weights",
         "unet": "unet*, denoiser",
@@ -898,13 +896,16 @@ RUBRIC = Rubric(
     },
     slots={
         "state": Slot(
-            award=["decoder decodes/makes/splits latents", "tiling splits/decodes latents", "* splits latents + * decodes latents",
-                   "* splits latents"],
+            award=["vae decodes/makes/splits latents", "tiling splits/decodes latents", "* splits latents + * decodes latents",
+                   "* splits latents", "* splits latents + vae decodes/makes/uses tiles or vae makes image or vae decodes *"],
+            loose=True,
             deny={
                 "* moves weights": "Tiling moves nothing: it cuts the latents.",
                 "* splits weights": "The weights are not cut; the latents are.",
-                "weights go/pass/enter decoder": "The weights are not cut; the latents are.",
+                "weights go/pass/enter vae": "The weights are not cut; the latents are.",
                 "unet decodes latents": "The UNet does not decode; the VAE does.",
+                "unet decodes tiles": "The UNet does not decode; the VAE does.",
+                "* splits image": "The picture is not there yet: the latents are cut, before they are decoded.",
                 "* splits prompt": "The prompt has no part in the decode.",
             },
             topic=["latents"],
@@ -923,7 +924,7 @@ RUBRIC = Rubric(
         ]
     },
 )
-check.slot(lambda: grade(check.explanation("tiling-in-words"), RUBRIC, {})["state"], "what tiling cuts, and what decodes it")
+check.slot(lambda: grade(check.explanation("tiling-in-words"), RUBRIC, SHAPES)["state"], "what tiling cuts, and what decodes it")
 ### END HIDDEN TESTS
 check.score()
 
@@ -934,18 +935,14 @@ check = Check("tiling-axis", points=1)
 with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("tiling-in-words").get("axis"), "`axis:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Amounts, Rubric, Slot, grade
+from inferlab.lab.explain import Amounts, Rubric, Slot, grade, terms
 
 RUBRIC = Rubric(
     question="Which axes are cut and which is not, with numbers of this run.",
     lab="Axes 2 and 3 are cut: height and width. Axis 0, the batch, is not.",
     terms={
-        "latents": "latent*, z",
-        "decoder": "decoder, vae decoder, vae*",
-        "batch": "batch, batch axis, batch dimension, batch size, axis 0, first axis",
-        "spatial": "spatial*, height, width, height and width, axes 2 and 3, grid, side, sides",
-        "channels": "channel*",
-        "tile": '"tile", "tiles", "pieces", "piece"',
+        **terms("latents", "vae", "batch", "channels", "spatial", "tiles", latents="+z", batch="batch*, batch axis, batch dimension, batch size, axis 0, dimension 0, dim 0, first axis, first dimension, leading dimension, leading axis, picture*, image*, sample*",
+                spatial="+axis with index 2, axes with index 2 and 3, directions, axes 2 3, rows, row, wide, high, across"),
         "calls": "call*, passes, pass",
         "weights": "weights, parameters",
     },
@@ -953,13 +950,18 @@ RUBRIC = Rubric(
         "axis": Slot(
             amounts=Amounts(
                 shapes=[(2, 4, 16, 16), (2, 4, 32, 32), (16, 16), (32, 32), (3, 3)],
-                counts={"batch": 2, "spatial": [32, 16, 12, 8, 256, 2], "tile": [9, 16, 3, 12, 1], "calls": 9, "channels": [4, 3]},
-                key=["spatial", "tile", "calls"],
-                of={"tile": [(2, 4, 16, 16), (2, 4, 16, 8), (2, 4, 8, 16), (2, 4, 8, 8)], "latents": [(2, 4, 32, 32), (2, 4, 16, 16)]},
+                counts={"batch": 2, "spatial": [32, 16, 12, 8, 256, 128, 2, 3], "tiles": [9, 16, 3, 12, 1, 2], "calls": [9, 2], "channels": [4, 3]},
+                key=["spatial", "tiles", "calls"],
+                of={"tiles": [(2, 4, 16, 16), (2, 4, 16, 8), (2, 4, 8, 16), (2, 4, 8, 8), (16, 16), (8, 8), (3, 3), (32, 32)],
+                    "latents": [(2, 4, 32, 32), (2, 4, 16, 16), (16, 16), (32, 32)]},
+                moves=[(32, 16), ((32, 32), (16, 16))],
             ),
-            topic=["spatial", "tile"],
+            loose=True,
+            topic=["spatial", "tiles"],
             deny={
                 "* splits batch": "The batch is not cut: that would be slicing.",
+                "says: neither height nor width, neither width nor height, height and width stay/remain/keep, height and width are/is kept, height and width .. stay":
+                    "Height and width are what is cut.",
                 "* splits channels": "The channels stay together.",
                 "* splits weights": "The weights are not cut.",
             },
@@ -993,9 +995,19 @@ RUBRIC = Rubric(
     lab="Tiling is not lossless. Two answers for the same pixels, faded into each other: they were not equal.",
     terms={
         "tiling": '"tiling", vae tiling, tiled decode, tiled',
-        "decoder": "decoder, vae*",
+        "vae": "decoder, vae*",
     },
-    slots={"trade-off": Slot(trend=Trend("tiling", gain={"memory": "down"}, cost={"time": "up", "compute": "up", "quality": "down"}, switch=True))},
+    slots={"trade-off": Slot(trend=Trend(
+        "tiling", gain={"memory": "down"}, cost={"time": "up", "compute": "up", "quality": "down"}, switch=True, asked="up",
+        says={"memory down": "only one tile, feature maps shrink, activations stay small, activations are small, small activations, smaller activation*, "
+                             "fits on .. card/gpu/device, peak .. single tile/window/piece, for small square only, memory .. quarter, peak .. quarter, gain/win/save/buy .. memory, less ram",
+              "quality down": "not .. lossless, no longer .. identical/lossless/exact, isn't .. same/identical/lossless/exact, not .. same/identical/exact, slightly different, "
+                              "a little different, picture/image/colors/colours/pixels change*, visible border*/seam*/edge*, seam*, each tile/window/piece/square normali*, "
+                              "every tile/window/piece/square .. own normalization, own statistics, own mean, only an approximation, slightly wrong, slightly off, "
+                              "don't .. agree, do not .. agree, blended, different pixels, another picture/image, changes .. picture/image/pixels/colors/colours, not quite the same",
+              "compute up": "overlap* .. twice/again/recomputed/redone/repeated, decoded .. twice, decoded more than once, decoded two times, computed twice, "
+                            "9 decoder calls/passes, nine decoder calls/passes, nine passes, nine calls, 9 calls/passes, extra decoding, decoding work, overlap* costs, for the overlap*, recomputed overlap*, because .. overlap*"},
+    ))},
     must_award={
         "trade-off": [
             "Tiling lowers the peak memory of the decode, but it takes longer because the overlaps are computed twice.",

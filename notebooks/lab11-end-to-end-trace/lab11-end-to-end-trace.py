@@ -949,29 +949,34 @@ check = Check("whole-run-state", points=1)
 with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("whole-run").get("state"), "`state:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab.explain import Rubric, Slot, grade, terms
 
+SHAPES = {"unet": (2, 4, 16, 16), "latents": (1, 4, 16, 16), "picture": (1, 3, 128, 128)}
 RUBRIC = Rubric(
     question="Which object the loop transforms and what does that, and what turns it into the picture.",
     lab="The UNet's line is the expensive one, the scheduler's step is the only one that moves the latents. Every pixel of the picture "
         "comes from that line. Predict, guide, update, once for every timestep. Latents become pixels, pixels become a file.",
     terms={
-        "latents": "latent*, latent tensor, state, x_t, noisy latent*",
-        "scheduler": "scheduler*, scheduler.step, step method, step function, step, ddim*, update rule",
-        "unet": "unet*, u-net, denoiser*, network, neural net",
-        "vae": "vae*, vae.decode, decoder*, autoencoder*",
-        "image": "image*, picture*, pixel*",
-        "noise": "noise, noise prediction*, noise_pred, predicted noise, epsilon",
+        **terms("latents", "scheduler", "unet", "vae", "image", latents="+state, latent space, block of numbers", scheduler="+step",
+                image="+visible, final thing"),
+        "noise": "noise, noise prediction*, noise_pred, predicted noise, noise estimate*, estimated noise, noise guess*, epsilon",
+        "prompt": "prompt*, text, text embed*, embedding*",
         "family": "stable diffusion, diffusion model, latent diffusion, latent diffusion model, stable diffusion model, stable diffusion pipeline",
     },
     slots={"state": Slot(
-        award=["scheduler changes/makes/denoises latents + vae decodes/changes latents", "scheduler changes/makes/denoises latents + vae makes image"],
+        award=["scheduler changes/makes/denoises latents + vae decodes/changes latents or vae makes image or vae decodes *",
+               "scheduler uses noise + * changes/denoises latents + vae decodes latents or vae makes image or vae decodes *"],
+        loose=True,
         deny={
             "unet makes/changes image": "The UNet answers in latents; the VAE makes the picture.",
             "unet predicts image": "The UNet predicts in latents; there are no pixels before the VAE.",
             "family makes image": "That is the name of a family. Which component does it, and to what?",
             "family changes latents": "That is the name of a family. Which component does it?",
             "scheduler makes image": "The scheduler returns latents; the VAE makes the picture.",
+            "unet decodes latents": "The UNet answers in latents; the VAE makes the picture.",
+            "vae denoises latents": "The VAE is outside the loop.",
+            "vae saves image": "The VAE makes the picture.",
+            "* changes prompt": "The text's embeddings stay as they are; something else changes from step to step.",
             "unet changes latents": "The UNet only predicts. What updates the latents?",
         },
     )},
@@ -985,7 +990,7 @@ RUBRIC = Rubric(
         "The UNet makes the image from the noise.",
     ]},
 )
-check.slot(lambda: grade(check.explanation("whole-run"), RUBRIC, {})["state"], "what is transformed, by what, and what makes the picture")
+check.slot(lambda: grade(check.explanation("whole-run"), RUBRIC, SHAPES)["state"], "what is transformed, by what, and what makes the picture")
 ### END HIDDEN TESTS
 check.score()
 
@@ -996,7 +1001,7 @@ check = Check("whole-run-axis", points=1)
 with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("whole-run").get("axis"), "`axis:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Amounts, Rubric, Slot, grade
+from inferlab.lab.explain import Amounts, Rubric, Slot, grade, terms
 
 
 @reference
@@ -1016,17 +1021,18 @@ RUBRIC = Rubric(
     question="What happens to the shape in vae.decode, with its numbers.",
     lab="At vae.decode four channels become three and the side grows eightfold.",
     terms={
-        "channels": "channel*, channel axis",
-        "side": "side*, height, width, spatial, height and width, resolution, spatial axes",
-        "batch": "batch*, batch axis",
-        "vae": "vae*, vae.decode, decoder*, autoencoder*",
-        "image": "image*, picture*, pixel*",
-        "latents": "latent*",
+        **terms("channels", "vae", "image", "latents", channels="+c, colours, colors, colour, color, values per pixel"),
+        "side": "side*, height, width, heights, widths, spatial*, height and width, resolution, spatial axes, h, w, h and w, grid, each way, both ways, positions",
+        "batch": "batch*, batch axis, n",
     },
     slots={"axis": Slot(
-        amounts=Amounts(shapes=["vae.decode.inputs.z.shape", "vae.decode.outputs.shape"],
-                        counts={"channels": [4, 3], "side": [16, 128, 8], "batch": 1}, key=["channels", "side"]),
-        topic=["channels", "side", "latents", "image", "vae"],
+        amounts=Amounts(shapes=["vae.decode.inputs.z.shape", "vae.decode.outputs.shape", (8, 8)],
+                        counts={"channels": [4, 3], "side": [16, 128, 8], "batch": 1}, key=["channels", "side"],
+                        moves=[("vae.decode.inputs.z.shape", "vae.decode.outputs.shape"), (4, 3), (16, 128), ((16, 16), (128, 128)),
+                               ((4, 16, 16), (3, 128, 128))]),
+        loose=True,
+        deny={"batch shrinks/changes": "The batch stays as it is in the decode.", "side shrink/decrease": "The sides grow in the decode.",
+              "channels grow/increase/expand": "There are fewer channels after the decode, not more."},
     )},
     must_award={"axis": [
         "In vae.decode (1, 4, 16, 16) becomes (1, 3, 128, 128): the channels go from 4 to 3 and the side from 16 to 128.",
@@ -1059,8 +1065,19 @@ RUBRIC = Rubric(
         "quality": "picture quality, image quality, picture*, image*, result*, prompt adherence, adherence, prompt fidelity, faithfulness",
         "batch": "batch, batch size, rows",
     },
-    slots={"trade-off": Slot(trend=Trend("guidance", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, switch=True,
-                                         asked="up", also={"batch": "up"}))},
+    slots={"trade-off": Slot(trend=Trend(
+        "guidance", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, switch=True, asked="up", also={"batch": "up"},
+        says={"quality up": "follow*/obey*/respect*/honour*/honor*/match*/fit*/heed* .. prompt/text/words/description/caption, "
+                            "stick*/listen*/keep*/conform*/correspond*/adhere*/agree*/close*/closer/cling*/true/faithful* to .. prompt/text/words/description/caption/ask*, "
+                            "prompt/text/words .. followed/obeyed/respected/honoured/matched/heeded, shows/show/draws/draw what you/i, what you/i asked/typed/wrote/want*, "
+                            "fit*/match*/agree*/agreement/correspond* with .. prompt/text, fit*/match* to .. prompt/text, more of what you, more like the text, like the text says, "
+                            "closeness to .. prompt/text, fidelity to .. prompt/text, influence on/of .. image/picture/text/prompt, agreement .. prompt/text, obedience to .. prompt, "
+                            "prompt has more influence, stronger influence, you asked for, image/picture .. fits/matches/follows/respects",
+              "compute up": "two/2/both/double copies/rows/samples/predictions/evaluations/passes/batch, batch of 2/two, double/doubled/doubles .. batch/rows/work/compute/computation/cost/expenditure, "
+                            "twice .. batch/rows/work/compute/sums/large/sample/computation, second .. row/sample/copy/pass/evaluation/prediction, additional/extra .. row/sample/copy/pass/evaluation/prediction, "
+                            "unconditional copy/evaluation/row/pass/sample/prediction, working for two, work .. doubled, batch .. doubled, 2 rows, two needed, two are needed, process .. two, empty prompt has to be run, "
+                            "empty prompt as well, half is for the empty"},
+    ))},
     must_award={"trade-off": [
         "Without guidance the run is faster, but the picture gets worse.",
         "The picture gets better, but each call takes longer because the batch doubles.",

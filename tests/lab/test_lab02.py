@@ -94,7 +94,7 @@ def test_rubric_examples_are_graded_as_they_say(blocks):
         source = block.cell.source
         if "check" in block.cell.metadata and "Rubric(" in source:
             namespace: dict = {}
-            imports = "from inferlab.lab.explain import Amounts, Rubric, Slot, Trend\n"
+            imports = "from inferlab.lab.explain import Amounts, Rubric, Slot, Trend, terms\n"
             exec(imports + source[source.index("TERMS = {"):source.index("check.slot")], namespace)  # noqa: S102 - the lab's own text
             assert selftest(namespace["RUBRIC"], FACTS) == [], block.cell.metadata["check"]
             seen += 1
