@@ -1,0 +1,1257 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Lab 16 · Speculative decoding
+#
+# A small model writes a few tokens ahead, the large one reads them all in a single pass and keeps what it agrees with. In this
+# lab you take such a run apart: you predict its passes, write the rule that accepts and rejects, **prove by a statistical
+# test that the text is still the large model's**, and find out when the whole idea pays, and when it does not.
+#
+# **Time** about 70 minutes · **Points** 25, of which 7 are practice · **Reading** [Speculative decoding](../../handbook/lab16-speculative-decoding.md) in the handbook, before you start
+
+# %% tags=["parameters"]
+LEARNER = ""  # your name or id, as your course knows you
+MODEL = "bundled"  # "bundled" | "full" | "hub"
+DEVICE = "auto"  # "auto" | "cpu" | "cuda"
+SEED = 0
+
+# %%
+from inferlab.lab import start
+
+lab = start("lab16-speculative-decoding", LEARNER, MODEL, DEVICE, SEED)
+
+# %%
+import torch
+from inferlab.models import load_language_model
+
+torch.set_grad_enabled(False)
+target, tokenizer = load_language_model(MODEL, lab.device)
+draft, _ = load_language_model(MODEL, lab.device, draft=True)
+for name, model in (("target", target), ("draft", draft)):
+    print(f"{name:6}  {model.num_parameters():>13,} parameters in {model.config.num_hidden_layers} layers")
+
+# %% [markdown]
+# Two models, one tokenizer: the draft's tokens must mean the same to the target. `"full"` has the sizes of an 8-B and a 0.5-B
+# model with random weights (honest costs, no agreement between the two); `"hub"` downloads a real pair. Grading always uses
+# `"bundled"` on the CPU.
+
+# %% [markdown]
+# ## 1 · Goal and mental model
+#
+# After this lab you can say what one round of speculative decoding reads, keeps and throws away, why its output is not
+# "almost" the target's but exactly its distribution, and how to choose the draft and its length for a given machine.
+#
+# | who | gets | gives | how often in a round |
+# |---|---|---|---|
+# | the **draft** | the text so far | $\gamma$ tokens, one after the other, each sampled from its distribution $q$ | $\gamma$ passes |
+# | the **target** | all $\gamma$ tokens at once | its distribution $p$ at $\gamma + 1$ positions | **one** pass |
+# | the **rule** | $p$, $q$, the tokens, random numbers | the first $n \le \gamma$ tokens, and one more | arithmetic |
+# | the **cache** | | forgets the $\gamma - n$ positions that were rejected | one crop |
+#
+# A decode step of a large model spends its time on reading weights (or, for a small model, on launching kernels), not on
+# arithmetic. Five positions in one pass cost it hardly more than one. So a round that keeps $n$ tokens gives $n + 1$ tokens for
+# the price of one target pass and $\gamma$ cheap ones. Every round gives at least one token: even a useless draft only
+# costs time.
+
+# %% [markdown]
+# ## 2 · Predict
+#
+# ### Exercise 1 · What will the target be given?
+#
+# *difficulty 2 of 3 · 7 minutes · 3 points*
+#
+# **Before you run anything**, write a function that says what a trace of an assisted run will show at the target. To make it a
+# matter of counting, suppose that exactly `accepted` of the drafted tokens are kept in **every** round (or all of them, where
+# fewer were drafted) and that the text does not end early. Two runs of this kind exist, and the grader makes them: the target
+# as its own draft, which keeps everything, and a draft that is always wrong.
+#
+# | argument | meaning |
+# |---|---|
+# | `prompt` | tokens of the prompt, `int` |
+# | `new` | `max_new_tokens`, `int` |
+# | `gamma` | tokens that the draft may write in a round, `int` |
+# | `accepted` | tokens that are kept in every round, 0 to `gamma` |
+#
+# Returns a `dict` of `int`: `"passes"`, how often the target runs; `"first"`, how many tokens go into its first pass;
+# `"second"`, how many go into its second one; `"drafted"`, all tokens that the draft writes in the run; and `"removed"`, all positions that
+# are taken out of the target's cache again. Ask for runs with at least two passes only.
+#
+# <details><summary>Hint</summary>
+# The library drafts before it has looked at the prompt: the first pass of the target is prefill and verification in one. In a
+# later round, the cache lacks one token that is already decided (which?). And near the end nothing is drafted that could not be
+# used: with <code>r</code> tokens still to go, at most <code>r - 1</code> are drafted, since the target adds one itself.
+# </details>
+
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=7
+def forecast(prompt, new, gamma, accepted):
+    """What an assisted run shows at the target: passes, widths of the first two, tokens drafted, positions removed."""
+    ### BEGIN SOLUTION
+    widths, drafted, removed, done = [], 0, 0, 0
+    while done < new:
+        ahead = min(gamma, new - done - 1)
+        kept = min(accepted, ahead)
+        widths.append(ahead + (prompt if done == 0 else 1))
+        drafted, removed, done = drafted + ahead, removed + ahead - kept, done + kept + 1
+    return {"passes": len(widths), "first": widths[0], "second": widths[1], "drafted": drafted, "removed": removed}
+    ### END SOLUTION
+
+# %% [markdown]
+# ## 3 · Trace
+#
+# Now a real run, with four drafted tokens a round, sampled at temperature 1. Three settings of the **draft's** generation config
+# rule it; exercise 7 is about why these three and why there.
+
+# %%
+draft.generation_config.num_assistant_tokens = 4
+draft.generation_config.num_assistant_tokens_schedule = "constant"
+draft.generation_config.assistant_confidence_threshold = 0.0
+
+# %%
+from inferlab.models.quiet import quiet
+from inferlab.models.stories import documents
+from inferlab.trace import trace
+
+
+def opening(kind, words):
+    """The first words of a text of the bundled models' language, as token ids of shape (1, P)."""
+    text = documents(1, seed=SEED + 3, kind=kind)[0].text()
+    return tokenizer(" ".join(text.split(" ")[:words]), return_tensors="pt").input_ids.to(lab.device)
+
+
+def speculate(ids, new, helper=draft, sample=True):
+    """An assisted run under a trace: (tokens, trace). `quiet` holds back what the library logs about its own call."""
+    how = {"do_sample": True, "top_k": 0} if sample else {"do_sample": False}
+    torch.manual_seed(SEED)
+    with trace(target, helper) as run, quiet():
+        tokens = target.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, assistant_model=helper, **how)
+    return tokens, run
+
+# %%
+story = opening("story", 30)
+print(tokenizer.decode(story[0], skip_special_tokens=True))
+
+# %%
+tokens, run = speculate(story, 24)
+print("...", tokenizer.decode(tokens[0, story.shape[1]:], skip_special_tokens=True))
+run.table(level=1)
+
+# %% [markdown]
+# Read the table from the top and stop at three places:
+#
+# * the inner **`generate`** is the draft at work. Its output is four tokens longer than its input (fewer near the end);
+# * the **target's first line** (`LlamaForCausalLM` for the bundled model): its input is the whole prompt *and* the four drafted
+#   tokens, and it returns logits for five positions. Later passes are five tokens wide. **A pass is not a token any more;**
+# * **`cache.crop`** right below: the rejected positions leave the cache. The first crop of a step is the target's, the second the
+#   draft's. No weights are read for it, and no token that was accepted is ever computed again.
+#
+# **Reconcile.** Which of your forecast's numbers can be read off this run, although its rounds keep different numbers of tokens?
+
+# %%
+from inferlab.lab.speculation import rounds_of
+
+positions, removed = rounds_of(run)
+print("positions in each target pass:", positions)
+print("removed after it:             ", removed)
+print("tokens into the first pass:   ", run.find(type(target).__name__)[0].inputs["input_ids"].shape[1], "of which prompt:", story.shape[1])
+
+# %% check="forecast" points=3
+from inferlab.lab import Check, reference
+
+check = Check("forecast", points=3)
+KEYS = {"passes", "first", "second", "drafted", "removed"}
+
+
+def asked_forecast(*arguments):
+    """The learner's forecast, once it has the form that the contract asks for."""
+    got = check.learner.forecast(*arguments)
+    check.true(isinstance(got, dict) and set(got) == KEYS, "return a dict with exactly the five keys of the contract")
+    check.true(all(type(value) is int for value in got.values()), "each value is an int")
+    return got
+
+
+with check.part("the target as its own draft: 11 new tokens, 4 drafted", weight=1):
+    got = asked_forecast(20, 11, 4, 4)
+    check.equal(got["passes"], 3, "each round that keeps all four tokens gives five")
+### BEGIN HIDDEN TESTS
+@reference
+def traced(prompt, new, gamma, wrong):
+    """The truth: a traced run of a tiny model with itself as draft, or with a draft that never agrees."""
+    import copy
+
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from inferlab.lab.speculation import rounds_of
+    from inferlab.models.quiet import quiet
+    from inferlab.trace import trace
+
+    torch.manual_seed(1)
+    config = LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
+                         num_key_value_heads=1, head_dim=16, bos_token_id=None, eos_token_id=None, pad_token_id=None)
+    with quiet(), torch.no_grad():
+        model = LlamaForCausalLM(config).eval()
+        helper = copy.deepcopy(model)
+        if wrong:
+            helper.model.norm.weight.neg_()  # its favorite is the target's last choice
+        settings = helper.generation_config
+        settings.num_assistant_tokens, settings.num_assistant_tokens_schedule = gamma, "constant"
+        settings.assistant_confidence_threshold = 0.0
+        ids = torch.arange(1, prompt + 1)[None]
+        with trace(model, helper) as run:
+            model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, do_sample=False, assistant_model=helper)
+    positions, removed = rounds_of(run)
+    widths = [call.inputs["input_ids"].shape[1] for call in run["LlamaForCausalLM"]]
+    return {"passes": len(widths), "first": widths[0], "second": widths[1], "drafted": sum(positions) - len(positions),
+            "removed": sum(removed)}
+
+
+with check.part("a draft that is always right", weight=2):
+    for case in ((9, 17, 3), (6, 12, 5)):
+        want, got = traced(*case, False), asked_forecast(*case, case[2])
+        check.mistake("a pass that keeps every drafted token gives one more: the target's own", when=got["passes"] == -(-case[1] // case[2])
+                      and got["passes"] != want["passes"])
+        check.mistake("one pass for each token: that is plain decoding; here a pass verifies a whole round", when=got["passes"] == case[1])
+        check.equal([got["passes"], got["drafted"]], [want["passes"], want["drafted"]])
+with check.part("a draft that is always wrong", weight=2):
+    want, got = traced(8, 9, 4, True), asked_forecast(8, 9, 4, 0)
+    check.mistake("a rejected round still gives one token, so the run ends after as many passes as tokens", when=got["passes"] > 9)
+    check.mistake("near the end less is drafted: with r tokens to go, r - 1", when=got["drafted"] == 9 * 4)
+    check.equal([got["passes"], got["drafted"], got["removed"]], [want["passes"], want["drafted"], want["removed"]])
+with check.part("what goes into the first two passes", weight=2):
+    for case in ((9, 17, 3, False), (8, 9, 4, True)):
+        want, got = traced(*case), asked_forecast(*case[:3], 0 if case[3] else case[2])
+        check.mistake("the first pass is prefill and verification in one: the drafted tokens are in it already", when=got["first"] == case[0])
+        check.mistake("the last token of a round was never fed to the target: it goes in front of the drafted ones",
+                      when=got["second"] == want["second"] - 1)
+        check.mistake("the cache holds what came before: only the new tokens go in", when=got["second"] > want["first"])
+        check.equal([got["first"], got["second"]], [want["first"], want["second"]])
+with check.part("rounds that keep some, and the end of a run", weight=1):
+    got = asked_forecast(12, 10, 4, 2)
+    # rounds of 3 tokens: 4, 4 and 4 drafted with 10, 7 and 4 to go -> the last of these is cut to 3; one token is left, nothing drafted
+    check.equal(got, {"passes": 4, "first": 16, "second": 5, "drafted": 11, "removed": 5})
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 4 · Read
+#
+# The rule itself, as it is installed on this machine. It runs only when tokens are *sampled*; in greedy decoding the library
+# compares argmaxes instead.
+
+# %% jupyter={"source_hidden": true}
+from inferlab.lab import show_source
+from transformers.generation.utils import _speculative_sampling
+
+show_source(
+    _speculative_sampling,
+    {
+        "new_candidate_input_ids = candidate_input_ids[:, -candidate_length:]":
+            "The gamma drafted tokens. Everything below is arithmetic on them: no model runs here.",
+        "q_i = q[:, torch.arange(candidate_length), new_candidate_input_ids].squeeze(0, 1)":
+            "What the draft gave its own tokens. These must be the very numbers that it sampled with.",
+        "p_i = p[:, torch.arange(candidate_length), new_candidate_input_ids].squeeze(0, 1)":
+            "And what the target gives them, at all positions from one pass.",
+        "probability_ratio = p_i / q_i":
+            "Above 1 wherever the target likes the token at least as much as the draft did.",
+        "r_i = torch.rand_like(probability_ratio)": "One uniform number a token.",
+        "is_accepted = r_i <= probability_ratio": "Accept with probability min(1, p/q).",
+        "n_matches = ((~is_accepted).cumsum(dim=-1) < 1).sum()":
+            "Tokens before the first rejection. What was drafted after it is thrown away unseen, accepted or not.",
+        "p_prime = torch.clamp((p_n_plus_1 - q_n_plus_1), min=0)":
+            "After a rejection the replacement comes from what the target gives and the draft did not.",
+        "p_prime.div_(p_prime_sum)": "Normalized. Exercise 4 shows what happens to the text without these two lines.",
+        "t = torch.multinomial(p_prime, num_samples=1)":
+            "Always one token of the target's own: a replacement, or a bonus when everything was kept.",
+    },
+    excerpts=[
+        ("new_candidate_input_ids = candidate_input_ids[:, -candidate_length:]", "p_i = p[:, torch.arange(candidate_length)"),
+        ("probability_ratio = p_i / q_i", "probability_ratio = p_i / q_i"),
+        ("# When probability_ratio > 1", "n_matches = ((~is_accepted).cumsum(dim=-1) < 1).sum()"),
+        ("p_prime = torch.clamp((p_n_plus_1 - q_n_plus_1), min=0)", "p_prime.div_(p_prime_sum)"),
+        ("t = torch.multinomial(p_prime, num_samples=1)", "t = torch.multinomial(p_prime, num_samples=1)"),
+    ],
+    checked="5.24.0",
+)
+
+# %% [markdown]
+# ## 5 · Build
+#
+# Three pieces of arithmetic are practice (7 points). The rest needs runs.
+
+# %% [markdown]
+# ### Exercise 2 · Accept and reject
+#
+# *difficulty 2 of 3 · 9 minutes · 3 points*
+#
+# The rule as a pure function: all randomness is an argument, so the same call always gives the same tokens.
+#
+# | argument | meaning |
+# |---|---|
+# | `p` | the target's probabilities, `(gamma + 1, V)`, `float32`; row `i` belongs to drafted token `i`, the last row to the position after them |
+# | `q` | the draft's probabilities, `(gamma, V)`, `float32` |
+# | `drafted` | list of `gamma` token ids, `int` |
+# | `uniforms` | list of `gamma` numbers in [0, 1), one for each drafted token |
+# | `pick` | a number in [0, 1): chooses the last token from its distribution |
+#
+# Returns the emitted tokens, a list of `int` with 1 to `gamma + 1` entries. Drafted token `x` is accepted if
+# `uniforms[i] * q[i, x] < p[i, x]`. After the first rejection the token comes from the positive part of `p[i] - q[i]`,
+# normalized; if nothing was rejected it comes from the last row of `p`. `pick` chooses by the cumulated distribution: the first token
+# whose cumulated probability is **greater** than `pick`.
+#
+# <details><summary>Hint</summary>
+# <code>int((weights.double().cumsum(0) / weights.double().sum() &gt; pick).nonzero()[0])</code> chooses a token. The row that a
+# rejection leaves you with is the row of the <i>rejected</i> token.
+# </details>
+
+# %% exercise="verify" provides=["verify"] difficulty=2 minutes=9
+def verify(p, q, drafted, uniforms, pick):
+    """The tokens that one round emits: accepted drafts, then one token of the target's own."""
+    ### BEGIN SOLUTION
+    kept = 0
+    while kept < len(drafted) and uniforms[kept] * q[kept, drafted[kept]] < p[kept, drafted[kept]]:
+        kept += 1
+    weights = p[kept] if kept == len(drafted) else (p[kept] - q[kept]).clamp(min=0)
+    shares = weights.double().cumsum(0) / weights.double().sum()
+    return [*drafted[:kept], int((shares > pick).nonzero()[0])]
+    ### END SOLUTION
+
+# %% check="verify" points=3
+import torch
+from inferlab.lab import Check
+
+check = Check("verify", points=3)
+P = torch.tensor([[0.5, 0.3, 0.2, 0.0], [0.1, 0.2, 0.3, 0.4], [0.25, 0.25, 0.4, 0.1]])
+Q = torch.tensor([[0.2, 0.5, 0.2, 0.1], [0.4, 0.2, 0.3, 0.1]])
+
+
+def verified(*arguments):
+    """The learner's tokens, once they are a list of int."""
+    got = check.learner.verify(*arguments)
+    check.true(isinstance(got, list) and all(type(token) is int for token in got), "return a list of int")
+    return got
+
+
+with check.part("both tokens accepted: a bonus token from the last row of p", weight=1):
+    check.equal(verified(P, Q, [0, 3], [0.9, 0.9], 0.6), [0, 3, 2])
+with check.part("the first token rejected: one token, from what the target has over", weight=1):
+    got = verified(P, Q, [1, 3], [0.7, 0.1], 0.5)
+    ### BEGIN HIDDEN TESTS
+    check.mistake("the second token was drafted after a rejected one: it is thrown away with it", when=len(got) == 3)
+    check.mistake("a rejected token does not stay: the target replaces it", when=got[:1] == [1])
+    ### END HIDDEN TESTS
+    check.equal(got, [0])
+### BEGIN HIDDEN TESTS
+def reference_tokens(p, q, drafted, uniforms, pick):
+    """The rule, written apart from the lab's solution."""
+    for i, token in enumerate(drafted):
+        if float(uniforms[i]) * float(q[i, token]) >= float(p[i, token]):
+            rest = torch.relu(p[i] - q[i]).double()
+            return drafted[:i] + [int(torch.searchsorted(rest.cumsum(0) / rest.sum(), pick, right=True))]
+    last = p[-1].double()
+    return drafted + [int(torch.searchsorted(last.cumsum(0) / last.sum(), pick, right=True))]
+
+
+def cases(count, seed):
+    """Random rounds of three tokens over a vocabulary of eight."""
+    g = torch.Generator().manual_seed(seed)
+    for _ in range(count):
+        p, q = torch.rand(4, 8, generator=g) ** 3, torch.rand(3, 8, generator=g) ** 3
+        p, q = p / p.sum(-1, keepdim=True), q / q.sum(-1, keepdim=True)
+        drafted = torch.multinomial(q, 1, generator=g)[:, 0].tolist()
+        numbers = torch.rand(4, generator=g, dtype=torch.float64).tolist()
+        yield p, q, drafted, numbers[:3], numbers[3]
+
+
+with check.part("where the rejected token's replacement comes from", weight=2):
+    got = [verified(P, Q, [1, 3], [0.7, 0.1], pick) for pick in (0.1, 0.55, 0.95)]
+    check.mistake("the replacement was drawn from p: then tokens that the draft likes come twice as often as they should", when=got == [[0], [1], [2]])
+    check.mistake("the replacement was drawn from q - p: from what the draft has too much of", when=all(token in ([1], [3]) for token in got))
+    check.mistake("the replacement belongs to the rejected position, not to the last row", when=got == [[0], [2], [3]])
+    check.equal(got, [[0], [0], [0]])
+with check.part("accept with probability min(1, p/q)", weight=2):
+    got = [verified(P, Q, [1, 3], [u, 0.1], 0.5)[:1] == [1] for u in (0.1, 0.35, 0.55, 0.65)]
+    check.mistake("you accept with probability p: the draft had only proposed the token with probability q, so divide by it",
+                  when=got == [True, False, False, False])
+    check.mistake("you accept only what the target finds more likely than the draft did", when=not any(got))
+    check.equal(got, [True, True, True, False])
+with check.part("sixty random rounds", weight=2):
+    for case in cases(60, seed=5):
+        check.equal(verified(*case), reference_tokens(*case))
+with check.part("a token that the target never writes", weight=1):
+    got = verified(P, Q, [3, 0], [0.0, 0.0], 0.5)
+    check.mistake("p is 0 there: 0 < 0 is false, so even the smallest random number rejects", when=got[0] == 3)
+    check.equal(got, [0])
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Exercise 3 · Is the distribution unchanged?
+#
+# *difficulty 2 of 3 · 8 minutes · 2 points*
+#
+# "The output is unchanged" is a claim about a *distribution*, so one run cannot show it: two samples of the same model differ too.
+# It takes many rounds and a test with a **stated error rate**. Write Pearson's chi-square test as
+# `p_value(counts, probabilities)`:
+#
+# | argument | meaning |
+# |---|---|
+# | `counts` | how often each token was emitted, `(V,)`, `int64`; `n` is their sum |
+# | `probabilities` | what each should have, `(V,)`, `float64`, adds up to 1 |
+#
+# Each token expects `n * probability` hits. Tokens that expect **fewer than 5** are pooled into one cell; if that cell still expects fewer
+# than 5, it is added to the smallest of the other cells. Then $\chi^2=\sum (\text{hits}-\text{expected})^2/\text{expected}$ over the
+# $k$ cells, and the p-value is the probability that a right decoder gives a larger value:
+# `torch.special.gammaincc((k - 1) / 2, chi2 / 2)`. Returns it as a `float`. If a token with probability **0** was emitted, the
+# p-value is `0.0`.
+#
+# A decoder whose p-value is below the error rate $\alpha$ is called biased, and a right decoder is called so
+# with probability $\alpha$: that is what the number means.
+#
+# <details><summary>Hint</summary>
+# <code>rare = expected &lt; 5</code> is a mask; <code>counts[rare].sum()</code> and <code>expected[rare].sum()</code> make the pooled
+# cell. <code>gammaincc</code> takes float64 tensors. Nothing is pooled if no token is rare.
+# </details>
+
+# %% exercise="p-value" provides=["p_value"] difficulty=2 minutes=8
+def p_value(counts, probabilities):
+    """Pearson's chi-square test: how probable a right decoder's counts are at least this far off."""
+    ### BEGIN SOLUTION
+    if counts[probabilities == 0].sum() > 0:
+        return 0.0
+    expected = counts.sum() * probabilities
+    rare = expected < 5
+    hits, wanted = counts[~rare].double(), expected[~rare].double()
+    pooled_hits, pooled = counts[rare].sum().double(), expected[rare].sum().double()
+    if pooled >= 5:
+        hits, wanted = torch.cat([hits, pooled_hits[None]]), torch.cat([wanted, pooled[None]])
+    elif rare.any():
+        smallest = wanted.argmin()
+        hits[smallest] += pooled_hits
+        wanted[smallest] += pooled
+    chi2 = ((hits - wanted) ** 2 / wanted).sum()
+    return float(torch.special.gammaincc(torch.tensor((len(hits) - 1) / 2, dtype=torch.float64), chi2 / 2))
+    ### END SOLUTION
+
+# %% check="p-value" points=2
+import torch
+from inferlab.lab import Check, close
+
+check = Check("p-value", points=2)
+
+
+def asked_p(counts, probabilities):
+    """The learner's p-value, once it is a number."""
+    got = check.learner.p_value(torch.tensor(counts), torch.tensor(probabilities, dtype=torch.float64))
+    check.true(isinstance(got, float) and 0 <= got <= 1, "return a float between 0 and 1")
+    return got
+
+
+with check.part("three cells, 100 hits", weight=1):
+    check.close(asked_p([40, 35, 25], [0.5, 0.3, 0.2]), 0.129812, tol=1e-5)
+### BEGIN HIDDEN TESTS
+with check.part("far off, and exactly right", weight=1):
+    check.close([asked_p([80, 60, 60], [0.6, 0.3, 0.1]), asked_p([60, 30, 10], [0.6, 0.3, 0.1])], [0.0, 1.0], tol=1e-6)
+with check.part("rare tokens are pooled", weight=2):
+    got = asked_p([58, 32, 3, 4, 3], [0.6, 0.3, 0.04, 0.03, 0.03])
+    check.mistake("tokens that expect fewer than 5 hits must share a cell: chi-square is an approximation for large counts",
+                  when=close(got, 0.940668, tol=1e-5))
+    check.mistake("the rare tokens were left out: their hits belong into a cell of their own", when=close(got, 0.654721, tol=1e-5))
+    check.close(got, 0.904837, tol=1e-5)
+with check.part("a pool that is still too small", weight=1):
+    got = asked_p([62, 33, 5], [0.6, 0.37, 0.03])
+    check.mistake("the pooled cell expects 3 hits: add it to the smallest of the others", when=close(got, 0.400030, tol=1e-5))
+    check.close(got, 0.683091, tol=1e-5)
+with check.part("a token that must never come", weight=1):
+    got = asked_p([60, 39, 1], [0.6, 0.4, 0.0])
+    check.mistake("one hit on a token of probability 0 is proof enough, whatever the rest looks like", when=got > 0.01)
+    check.close(got, 0.0, tol=0)
+with check.part("the error rate is what it says: 200 right decoders at 5%", weight=2):
+    g = torch.Generator().manual_seed(9)
+    truth = torch.tensor([0.35, 0.25, 0.2, 0.1, 0.06, 0.02, 0.01, 0.01], dtype=torch.float64)
+    drawn = [torch.multinomial(truth, 400, replacement=True, generator=g) for _ in range(200)]
+    called = sum(asked_p(torch.bincount(d, minlength=8).tolist(), truth.tolist()) < 0.05 for d in drawn) / 200
+    check.true(0.015 <= called <= 0.1, f"your test calls {called:.1%} of right decoders biased at an error rate of 5%")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Your rule on the real models
+#
+# One position of the story, the two models' real distributions there, and your rule 4,000 times. Error rate: $\alpha = 0.001$, so one
+# right rule in a thousand is called biased. (Only the first emitted token is counted: given it, every later position is
+# the same rule again.)
+
+# %%
+def distributions(ids):
+    """The target's and the draft's probabilities of the token after `ids`, each (V,), float64 on the CPU."""
+    return [model(ids, logits_to_keep=1).logits[0, -1].double().softmax(-1).cpu() for model in (target, draft)]
+
+
+p, q = distributions(story)
+for name, row in (("target", p), ("draft", q)):
+    best = row.topk(4)
+    print(f"{name:6}", "  ".join(f"{tokenizer.decode([token])!r} {share:.2f}" for share, token in zip(best.values.tolist(), best.indices.tolist())))
+
+# %% tags=["demo"]
+from inferlab.lab import when_written
+
+with when_written("verify", "p_value"):
+    draw = torch.Generator().manual_seed(SEED)
+    proposals = torch.multinomial(q, 4000, replacement=True, generator=draw).tolist()
+    numbers = torch.rand(4000, 2, generator=draw, dtype=torch.float64).tolist()
+    rows = torch.stack([p, p]).float()
+    first = [verify(rows, q[None].float(), [x], [u], pick)[0] for x, (u, pick) in zip(proposals, numbers)]
+    emitted = torch.bincount(torch.tensor(first), minlength=len(p))
+    drafted = torch.bincount(torch.tensor(proposals), minlength=len(p))
+    print(f"emitted tokens against the target's distribution: p-value {p_value(emitted, p):.3f}")
+    print(f"drafted tokens against the target's distribution: p-value {p_value(drafted, p):.2g}")
+
+# %% [markdown]
+# The second line is what makes the first one worth something: the same test, on the draft's own tokens, finds the difference
+# between the two models. A test that passes everything proves nothing.
+
+# %% [markdown]
+# ### Exercise 4 · Which decoder changes the text?
+#
+# *difficulty 3 of 3 · 10 minutes · 3 points*
+#
+# Three decoders, `A`, `B` and `C`, run rounds with one drafted token. All three write fluent text, all three have a healthy acceptance rate.
+# One follows the rule, two follow another one; which is which depends on your name. The four rules that there are:
+#
+# | rule | what it does |
+# |---|---|
+# | `"exact"` | the rule of exercise 2 |
+# | `"fresh"` | replaces a rejected token by a sample from $p$ itself |
+# | `"agree"` | accepts a token only if it is the target's most likely one |
+# | `"stale"` | drafts at another temperature than the one whose $q$ it uses in the rule |
+#
+# `decoder(p, q, n, seed)` takes the two distributions, `(V,)`, **whatever you choose them to be**, and returns the first emitted token of
+# `n` rounds, `(n,)`, and which rounds accepted, `(n,)` of bool. Provide `diagnose()`: a `dict` from `"A"`, `"B"`, `"C"` to one of the four
+# words. You may compute them in there, or write down what you found.
+
+# %%
+from inferlab.lab.speculation import unknown_decoders
+
+decoders = unknown_decoders(lab.variant(12))
+
+# %% tags=["demo"]
+with when_written("p_value"):
+    for letter, decoder in decoders.items():
+        given, accepted = decoder(p, q, 4000, SEED)
+        print(f"{letter}: accepted {accepted.double().mean():.3f}   p-value {p_value(torch.bincount(given, minlength=len(p)), p):.2g}")
+
+# %% [markdown]
+# This is one experiment, and it may not tell the biased ones apart. Make others: what would each rule do if draft and target were the
+# **same** distribution? If they had **nothing** in common? How many rounds do you need?
+#
+# <details><summary>Hint</summary>
+# With <code>p = q</code>, three of the four rules accept everything. One of these three still emits the wrong distribution.
+# Use a small vocabulary of your own, such as <code>p = torch.tensor([0.6, 0.3, 0.1])</code>: there, a few thousand rounds see a
+# difference of a few percent.
+# </details>
+
+# %% exercise="which-decoder" provides=["diagnose"] difficulty=3 minutes=10
+def diagnose():
+    """Which rule each of the three decoders follows."""
+    ### BEGIN SOLUTION
+    mine, other = torch.tensor([0.6, 0.3, 0.1]).double(), torch.tensor([0.2, 0.3, 0.5]).double()
+    found = {}
+    for letter, decoder in decoders.items():
+        same, accepted = decoder(mine, mine, 20000, 1)
+        mixed, _ = decoder(mine, other, 20000, 2)
+        shares = [(torch.bincount(tokens, minlength=3) / 20000 - mine).abs().max() for tokens in (same, mixed)]
+        if not accepted.all():
+            found[letter] = "agree"
+        elif shares[0] > 0.02:
+            found[letter] = "stale"
+        else:
+            found[letter] = "fresh" if shares[1] > 0.02 else "exact"
+    return found
+    ### END SOLUTION
+
+# %% check="which-decoder" points=3
+from inferlab.lab import Check
+
+check = Check("which-decoder", points=3)
+RULE_NAMES = ("exact", "fresh", "agree", "stale")
+
+
+def diagnosed():
+    """The learner's three words, once they are that."""
+    got = check.learner.diagnose()
+    check.true(isinstance(got, dict) and sorted(got) == ["A", "B", "C"], '`diagnose()` returns a dict with the keys "A", "B" and "C"')
+    check.true(all(value in RULE_NAMES for value in got.values()), f"each value is one of {', '.join(RULE_NAMES)}")
+    return got
+
+
+with check.part("three words, one decoder is exact", weight=0):
+    check.true(list(diagnosed().values()).count("exact") == 1, "one of the three is exact")
+### BEGIN HIDDEN TESTS
+TRUTH = [
+    ("exact", "fresh", "agree"), ("agree", "exact", "fresh"), ("fresh", "agree", "exact"), ("stale", "fresh", "exact"),
+    ("exact", "stale", "agree"), ("fresh", "exact", "agree"), ("stale", "exact", "agree"), ("fresh", "stale", "exact"),
+    ("fresh", "exact", "stale"), ("exact", "agree", "stale"), ("agree", "exact", "stale"), ("exact", "fresh", "stale"),
+]
+
+truth = dict(zip("ABC", TRUTH[check.variant(12)]))
+with check.part("which one is exact", weight=2):
+    check.mistake("two of the three are biased", when=list(diagnosed().values()).count("exact") > 1)
+    got, right = diagnosed(), next(letter for letter in "ABC" if truth[letter] == "exact")
+    check.mistake("agreeing with the target's favorite rejects too much even where draft and target are the same",
+                  when=truth.get(next((k for k in "ABC" if got[k] == "exact"), ""), "") == "agree")
+    check.mistake("a replacement drawn from p gives the draft's favorites a second chance: compare the counts where p and q differ",
+                  when=truth.get(next((k for k in "ABC" if got[k] == "exact"), ""), "") == "fresh")
+    check.mistake("accepting everything where p equals q is right; the tokens that come out are not: look at the counts as well",
+                  when=truth.get(next((k for k in "ABC" if got[k] == "exact"), ""), "") == "stale")
+    check.equal(got[right], "exact")
+for number, biased in enumerate([letter for letter in "ABC" if truth[letter] != "exact"]):
+    with check.part(f"what the {('first', 'second')[number]} of the biased ones does", weight=2):
+        got = diagnosed()
+        check.mistake("two of the three are biased", when=list(got.values()).count("exact") > 1)
+        check.true(got[biased] == truth[biased], "another rule: ask it with p = q, and with two distributions that share little")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# The two models agree on the *text* in any case: in greedy decoding the assisted run is the plain run, token for token.
+
+# %% tags=["demo"]
+plain = target.generate(story, attention_mask=torch.ones_like(story), max_new_tokens=24, do_sample=False)
+assisted, _ = speculate(story, 24, sample=False)
+print("the same tokens:", torch.equal(plain, assisted))
+
+# %% [markdown]
+# ### Exercise 5 · Read the acceptance rate off a trace
+#
+# *difficulty 2 of 3 · 6 minutes · 2 points*
+#
+# The acceptance rate $a$ is the probability that a drafted token is accepted **when its turn comes**. Write
+# `count_rounds(positions, removed)` for the two lists that `rounds_of(run)` gave you in section 3 (one `int` for each pass of the
+# target). It returns a `dict`:
+#
+# | key | meaning |
+# |---|---|
+# | `"drafted"`, `"accepted"` | tokens, `int` |
+# | `"tested"` | drafted tokens whose turn came: those that were accepted, and the one in each round that was not, `int` |
+# | `"rate"` | accepted over tested, `float`; `0.0` if none was tested |
+# | `"passes_per_token"` | target passes over tokens emitted, `float` |
+#
+# <details><summary>Hint</summary>
+# A pass with 5 positions had 4 drafted tokens. If 3 positions were removed, one was accepted, the second was tested and rejected, and the
+# last two were never looked at.
+# </details>
+
+# %% exercise="count-rounds" provides=["count_rounds"] difficulty=2 minutes=6
+def count_rounds(positions, removed):
+    """Drafted, accepted and tested tokens of a run, its acceptance rate and its target passes per token."""
+    ### BEGIN SOLUTION
+    drafted = sum(positions) - len(positions)
+    accepted = drafted - sum(removed)
+    tested = accepted + sum(count > 0 for count in removed)
+    return {"drafted": drafted, "accepted": accepted, "tested": tested, "rate": accepted / tested if tested else 0.0,
+            "passes_per_token": len(positions) / (accepted + len(positions))}
+    ### END SOLUTION
+
+# %% check="count-rounds" points=2
+from inferlab.lab import Check, close
+
+check = Check("count-rounds", points=2)
+
+
+def counted(*lists):
+    """The learner's counts, once they have the form of the contract."""
+    got = check.learner.count_rounds(*lists)
+    keys = {"drafted", "accepted", "tested", "rate", "passes_per_token"}
+    check.true(isinstance(got, dict) and set(got) == keys, "return a dict with exactly the five keys of the contract")
+    return got
+
+
+with check.part("two rounds of four: one keeps all, one keeps one", weight=1):
+    got = counted([5, 5], [0, 3])
+    ### BEGIN HIDDEN TESTS
+    check.mistake("the tokens behind a rejection were never tested: they say nothing about the rate", when=close(got["rate"], 5 / 8))
+    ### END HIDDEN TESTS
+    check.close(got["rate"], 5 / 6, tol=1e-9)
+### BEGIN HIDDEN TESTS
+with check.part("all five numbers", weight=2):
+    got = counted([5, 5, 3, 1], [4, 0, 1, 0])
+    check.mistake("each round emits one token more than it accepts", when=close(got["passes_per_token"], 4 / 5))
+    check.equal([got[key] for key in ("drafted", "accepted", "tested")], [10, 5, 7])
+    check.close([got["rate"], got["passes_per_token"]], [5 / 7, 4 / 9], tol=1e-9)
+with check.part("runs in which nothing was drafted, or nothing kept", weight=1):
+    check.close([counted([1, 1], [0, 0])["rate"], counted([4, 4], [3, 3])["rate"]], [0.0, 0.0], tol=0)
+    check.close([counted([1, 1], [0, 0])["passes_per_token"], counted([4, 4], [3, 3])["passes_per_token"]], [1.0, 1.0], tol=1e-9)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Exercise 6 · What theory expects
+#
+# *difficulty 1 of 3 · 5 minutes · 2 points*
+#
+# Write two functions.
+#
+# * `overlap(p, q)`: the probability that a token drafted from `q` is accepted by the rule; two tensors `(V,)`, returns a `float`. It has a
+#   short form, $\sum_x \min(p(x), q(x))$: drafted with $q(x)$, kept with $\min(1, p(x)/q(x))$.
+# * `expected_tokens(a, gamma)`: tokens that one target pass gives on average, if each tested token is accepted with probability `a`,
+#   independently: $1 + a + a^2 + \dots + a^\gamma = \dfrac{1-a^{\gamma+1}}{1-a}$. Also for `a = 1.0`. Returns a `float`.
+
+# %% exercise="expected" provides=["overlap", "expected_tokens"] difficulty=1 minutes=5
+def overlap(p, q):
+    """The probability that a token drafted from q is accepted when the target's distribution is p."""
+    ### BEGIN SOLUTION
+    return float(torch.minimum(p, q).sum())
+    ### END SOLUTION
+
+
+def expected_tokens(a, gamma):
+    """Tokens a target pass, for acceptance rate a and gamma drafted tokens."""
+    ### BEGIN SOLUTION
+    return float(sum(a**n for n in range(gamma + 1)))
+    ### END SOLUTION
+
+# %% check="expected" points=2
+import torch
+from inferlab.lab import Check, close
+
+check = Check("expected", points=2)
+
+
+def asked_tokens(a, gamma):
+    """The learner's expectation, once it is a number."""
+    got = check.learner.expected_tokens(a, gamma)
+    check.true(isinstance(got, float), "return a float")
+    return got
+
+
+with check.part("four drafted tokens at 0.8", weight=1):
+    got = asked_tokens(0.8, 4)
+    ### BEGIN HIDDEN TESTS
+    check.mistake("the token that the target adds itself is missing", when=close(got, 0.8 * (1 - 0.8**4) / 0.2, tol=1e-6))
+    check.mistake("that is the limit of endless drafting: a round stops at gamma", when=close(got, 5.0, tol=1e-6))
+    check.mistake("a token counts only if all before it were accepted: not gamma times the rate", when=close(got, 1 + 4 * 0.8, tol=1e-6))
+    ### END HIDDEN TESTS
+    check.close(got, 3.3616, tol=1e-6)
+### BEGIN HIDDEN TESTS
+with check.part("the ends of the scale", weight=1):
+    check.close([asked_tokens(1.0, 6), asked_tokens(0.0, 6), asked_tokens(0.5, 0)], [7.0, 1.0, 1.0], tol=1e-6)
+with check.part("the overlap of two distributions", weight=2):
+    one, two = torch.tensor([0.5, 0.3, 0.2]), torch.tensor([0.1, 0.3, 0.6])
+    got = check.learner.overlap(one, two)
+    check.true(isinstance(got, float), "return a float")
+    check.mistake("that is the probability that two samples agree: the rule accepts much more than that", when=close(got, float(one @ two), tol=1e-6))
+    check.mistake("draw the token from q first: ratios are weighted by how often q drafts each", when=close(got, float((one / two).clamp(max=1).mean()), tol=1e-6))
+    check.close([got, check.learner.overlap(two, two)], [0.6, 1.0], tol=1e-6)
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Theory and measured
+#
+# Three openings of different kinds, 48 new tokens each, four drafted a round: once with the confidence threshold at 0, as above, and
+# once as the library comes, at 0.4.
+
+# %% tags=["demo"]
+def measured(ids, gamma, threshold):
+    """(positions, removed) of a sampled run of 48 tokens with these settings."""
+    draft.generation_config.num_assistant_tokens = gamma
+    draft.generation_config.assistant_confidence_threshold = threshold
+    lists = rounds_of(speculate(ids, 48)[1])
+    draft.generation_config.assistant_confidence_threshold = 0.0
+    return lists
+
+
+openings = {"story": story, "scene": opening("scene", 12), "repeat": opening("repeat", 30)}
+runs = {threshold: {kind: measured(ids, 4, threshold) for kind, ids in openings.items()} for threshold in (0.0, 0.4)}
+
+# %% tags=["demo"]
+from inferlab.lab.speculation import passes_against_acceptance
+
+with when_written("count_rounds", "expected_tokens"):
+    points = {f"measured, threshold {threshold:g}": {kind: (count_rounds(*lists)["rate"], count_rounds(*lists)["passes_per_token"])
+                                                       for kind, lists in kinds.items()} for threshold, kinds in runs.items()}
+    rates = [n / 50 for n in range(51)]
+    curves = {f"theory, {g} drafted a round": (rates, [1 / expected_tokens(a, g) for a in rates]) for g in (1, 4, 8)}
+    display(passes_against_acceptance(curves, points, title="With the threshold at 0, runs lie on the curve of their gamma"))
+
+# %% [markdown]
+# How far does a longer draft help? The story again, with one to eight drafted tokens:
+
+# %% tags=["demo"]
+with when_written("count_rounds", "expected_tokens"):
+    for gamma in (1, 2, 4, 8):
+        counts = count_rounds(*measured(story, gamma, 0.0))
+        print(f"gamma {gamma}: rate {counts['rate']:.2f}, measured {1 / counts['passes_per_token']:.2f} tokens a pass, "
+              f"theory {expected_tokens(counts['rate'], gamma):.2f}; {counts['drafted'] - counts['accepted']} of {counts['drafted']} drafted tokens thrown away")
+draft.generation_config.num_assistant_tokens = 4
+
+# %% [markdown]
+# The points scatter: 48 tokens are few, the last round is cut, and real tokens are not accepted independently (easy stretches, hard
+# words). But at 0.4 they lie elsewhere for another reason. The draft then stops as soon as its own token has a probability below the
+# threshold, so a round is often shorter than $\gamma$, and the tokens that do get tested are the easy ones: the *rate* goes up, and
+# the tokens a pass do not follow the formula for $\gamma = 4$ any more. **Theory and measurement belong together only at threshold 0.**
+
+# %% [markdown]
+# ### Exercise 7 · A setting that does nothing
+#
+# *difficulty 2 of 3 · 7 minutes · 2 points*
+#
+# A colleague wants exactly four drafted tokens in every round, to measure an acceptance rate, and asks for them where one asks `generate` for
+# everything else:
+
+# %% tags=["demo"]
+import copy
+
+colleague = copy.deepcopy(draft)
+colleague.generation_config = type(draft.generation_config)(eos_token_id=draft.generation_config.eos_token_id)  # as if loaded without any settings
+with trace(target, colleague) as quick, quiet():
+    target.generate(story, attention_mask=torch.ones_like(story), max_new_tokens=24, do_sample=False, assistant_model=colleague,
+                    num_assistant_tokens=4, assistant_confidence_threshold=0.0)
+print("positions in each target pass:", rounds_of(quick)[0])
+
+# %% [markdown]
+# No error, no warning, and some passes with more than five positions or with fewer. The candidates come from the draft's own `generate`, and it
+# reads the **draft's** generation config.
+#
+# Write `settings(gamma)`: a `dict` of the attributes to set on `draft.generation_config`, names to values, so that every
+# round drafts exactly `gamma` tokens (except where the end of the text is near), whatever the draft's config said before. The grader
+# sets them and looks at the passes, with drafts that come with all kinds of configs.
+#
+# <details><summary>Hint</summary>
+# Three attributes (section 3 sets them). Which one stops a round early? Which one lets the number move from round to round?
+# </details>
+
+# %% exercise="settings" provides=["settings"] difficulty=2 minutes=7
+def settings(gamma):
+    """Attributes of the draft's generation config for exactly `gamma` drafted tokens in every round."""
+    ### BEGIN SOLUTION
+    return {"num_assistant_tokens": gamma, "num_assistant_tokens_schedule": "constant", "assistant_confidence_threshold": 0.0}
+    ### END SOLUTION
+
+# %% check="settings" points=2
+from inferlab.lab import Check
+
+check = Check("settings", points=2)
+ALLOWED = {"num_assistant_tokens", "num_assistant_tokens_schedule", "assistant_confidence_threshold"}
+
+
+def asked_settings(gamma):
+    """The learner's settings, once they are a dict of plain values."""
+    got = check.learner.settings(gamma)
+    check.true(isinstance(got, dict) and set(got) <= ALLOWED, f"return a dict whose keys are among {', '.join(sorted(ALLOWED))}")
+    check.true(all(isinstance(value, int | float | str) for value in got.values()), "each value is a number or a string")
+    return got
+
+
+with check.part("how many tokens a round may draft", weight=1):
+    check.equal([asked_settings(gamma).get("num_assistant_tokens") for gamma in (3, 6)], [3, 6])
+### BEGIN HIDDEN TESTS
+def positions_with(chosen, before, wrong):
+    """Positions of each target pass of a tiny model that drafts for itself (or against itself) with these settings."""
+    import copy
+
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from inferlab.lab.speculation import rounds_of
+    from inferlab.models.quiet import quiet
+    from inferlab.trace import trace
+
+    torch.manual_seed(1)
+    config = LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
+                         num_key_value_heads=1, head_dim=16, bos_token_id=None, eos_token_id=None, pad_token_id=None)
+    with quiet(), torch.no_grad():
+        model = LlamaForCausalLM(config).eval()
+        helper = copy.deepcopy(model)
+        if wrong:
+            helper.model.norm.weight.neg_()
+        for name, value in {**before, **chosen}.items():
+            setattr(helper.generation_config, name, value)
+        ids = torch.arange(1, 7)[None]
+        with trace(model, helper) as run:
+            model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=24, do_sample=False, assistant_model=helper)
+    return rounds_of(run)[0]
+
+
+SURE = {"assistant_confidence_threshold": 0.0}
+with check.part("no round stops early", weight=1):
+    got = positions_with(asked_settings(3), {"num_assistant_tokens_schedule": "constant"}, wrong=False)
+    check.mistake("the draft still stops at the first token that it is not sure of: unset, the threshold is 0.4", when=got[0] == 2)
+    check.true(set(got[:-1]) == {4}, f"asked for 3, but the passes had {got} positions")
+with check.part("the number stays where it was put", weight=1):
+    for wrong in (False, True):
+        got = positions_with(asked_settings(3), {**SURE, "num_assistant_tokens_schedule": "heuristic"}, wrong)
+        check.mistake("the draft's schedule was \"heuristic\": it adds 2 after a perfect round and takes 1 away after any other",
+                      when=len(set(got[:3])) == 3)
+        check.true(set(got[:4]) == {4}, f"asked for 3, but the passes had {got} positions")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Exercise 8 · Which draft, and how long?
+#
+# *difficulty 3 of 3 · 8 minutes · 2 points*
+#
+# Tokens a pass are not tokens a second. Count time in units of **one target pass over one token**. A draft pass costs `c` of these, and a
+# target pass over `k` tokens costs `1 + slope * (k - 1)`:
+#
+# | regime of the target's decode step | what a pass costs | `slope` | what sets `c` |
+# |---|---|---|---|
+# | launch-bound (a small model, or eager code on a fast GPU) | kernels launched, the same for 1 or 5 tokens | about 0 | the ratio of **layers** |
+# | memory-bound (a large model, small batch) | weights read, the same for 1 or 5 tokens | about 0 | the ratio of **bytes** |
+# | compute-bound (a large batch) | arithmetic, five times as much for 5 tokens | about 1 | the ratio of FLOPs |
+#
+# Here is what that means for the pair of this lab. (The last line is what your trace measured, draft pass over target pass; times are shown, not
+# graded.)
+
+# %% tags=["demo"]
+from statistics import median
+
+names = {"target": type(target).__name__, "draft": "1"}
+took = {who: median(call.ms for call in run.find(name)[1:]) for who, name in names.items()}
+print(f"layers    {draft.config.num_hidden_layers / target.config.num_hidden_layers:.3f}")
+print(f"bytes     {draft.num_parameters() / target.num_parameters():.3f}")
+print(f"measured  {took['draft'] / took['target']:.3f}")
+
+# %% [markdown]
+# Write `choose(drafts, most, slope)`: `drafts` is a `dict` from names to `(a, c)`, the acceptance rate and the cost; `most` is the largest
+# number of drafted tokens that is allowed. A round costs `gamma * c` for drafting and one target pass over `gamma + 1` tokens, and
+# gives `expected_tokens(a, gamma)`. Return the tuple `(name, gamma)` with the most tokens for a unit of time, `1 <= gamma <= most`; or
+# `("", 0)` if none is faster than plain decoding, which gives 1. Do not rely on your `expected_tokens`: nothing but the arguments.
+#
+# <details><summary>Hint</summary>
+# Two loops and a comparison. Start with the best so far being <code>("", 0)</code> at 1 token a unit.
+# </details>
+
+# %% exercise="choose" provides=["choose"] difficulty=3 minutes=8
+def choose(drafts, most, slope):
+    """The draft and the number of drafted tokens with the most tokens for a unit of time, or ("", 0)."""
+    ### BEGIN SOLUTION
+    best, choice = 1.0, ("", 0)
+    for name, (a, c) in drafts.items():
+        for gamma in range(1, most + 1):
+            tokens = sum(a**n for n in range(gamma + 1))
+            speed = tokens / (gamma * c + 1 + slope * gamma)
+            if speed > best:
+                best, choice = speed, (name, gamma)
+    return choice
+    ### END SOLUTION
+
+# %% check="choose" points=2
+from inferlab.lab import Check
+
+check = Check("choose", points=2)
+
+
+def chosen(drafts, most, slope):
+    """The learner's choice, once it is a name and a number."""
+    got = check.learner.choose(drafts, most, slope)
+    check.true(isinstance(got, tuple) and len(got) == 2 and isinstance(got[0], str) and type(got[1]) is int, "return the tuple (name, gamma)")
+    return got
+
+
+with check.part("one draft, memory-bound", weight=1):
+    check.equal(chosen({"small": (0.8, 0.05)}, 12, 0.0), ("small", 8))
+### BEGIN HIDDEN TESTS
+PAIR = {"small": (0.7, 0.04), "big": (0.9, 0.35)}
+with check.part("a bigger draft is not always better", weight=2):
+    got = chosen(PAIR, 10, 0.0)
+    check.mistake("drafting has a price too: gamma * c", when=got == ("big", 10))
+    check.mistake("the bigger draft agrees more often and costs more than that is worth", when=got[0] == "big")
+    check.equal(got, ("small", 6))
+    check.equal(chosen({"small": (0.5, 0.04), "big": (0.95, 0.1)}, 10, 0.0), ("big", 10))
+with check.part("compute-bound: verifying five tokens costs five", weight=2):
+    got = chosen({"small": (0.8, 0.05)}, 8, 1.0)
+    check.mistake("every verified token now costs a whole unit, and a round gives at most gamma + 1: nothing to win", when=got[1] > 0)
+    check.equal(got, ("", 0))
+    check.equal(chosen({"small": (0.8, 0.05)}, 8, 0.2), ("small", 3))
+with check.part("a draft that costs more than it gives", weight=1):
+    got = chosen({"slow": (0.5, 0.6), "blind": (0.02, 0.03)}, 8, 0.0)
+    check.mistake("sometimes plain decoding is the fastest: return (\"\", 0)", when=got[1] > 0)
+    check.equal(got, ("", 0))
+### END HIDDEN TESTS
+check.score()
+
+# %% tags=["demo"]
+with when_written("choose", "count_rounds"):
+    rate = count_rounds(*runs[0.0]["story"])["rate"]
+    layers, share = draft.config.num_hidden_layers / target.config.num_hidden_layers, draft.num_parameters() / target.num_parameters()
+    for regime, c, slope in (("launch-bound", layers, 0.0), ("memory-bound", share, 0.0), ("compute-bound", share, 1.0)):
+        print(f"{regime:14} c = {c:.3f}: {choose({'draft': (rate, c)}, 12, slope)}")
+
+# %% [markdown]
+# The same two models, the same acceptance rate, and three different answers. "Use speculative decoding" is no advice until somebody has said
+# what bounds the decode step. At a large batch, where decoding is compute-bound, it makes things slower.
+
+# %% [markdown]
+# ## 6 · Explain
+#
+# *difficulty 2 of 3 · 10 minutes · 6 points: 3 for the typed lines, 3 for the sentences*
+#
+# Explain your run of section 3 (four drafted tokens a round, threshold 0) to a colleague who says: "A small model writes half of the
+# text, so the quality must be worse."
+#
+# | line | what it says |
+# |---|---|
+# | `state:` | one or two sentences: what the draft does and what the target does with it in one round, and what becomes of the rejected part |
+# | `axis:` | one or two sentences: which axis of the target's input is longer than in plain decoding, with its numbers |
+# | `trade-off:` | one or two sentences: what you gain and what you pay when you draft **more** tokens a round |
+# | `shape:` | typed: the shape of `logits` that the target returned in the first pass |
+# | `passes:` | typed: target passes for 20 new tokens if the target were its own draft, with 4 drafted tokens a round (a prediction) |
+# | `place:` | typed: the object whose attributes decide how many tokens are drafted, such as `pipe.scheduler.config` |
+# | `threshold:` | typed: the confidence threshold at which theory and measurement can be compared |
+# | `gain:` | typed, such as `bandwidth down`: what a bigger draft improves |
+# | `cost:` | typed: what it makes worse |
+
+# %%
+explained = run  # %%explain looks the numbers of your answer up in the newest trace that has a name
+
+# %% explain="one-round" difficulty=2 minutes=10
+%%explain one-round
+# ### BEGIN SOLUTION
+# state: The draft proposes four tokens, and the target checks all of them in one pass; the accepted ones stay, and the cache drops
+#   the positions of the rejected tokens.
+# axis: The sequence axis is longer: a pass has 5 positions instead of 1, the 4 drafted tokens and the last one that the target had not seen.
+# trade-off: A longer draft needs fewer target passes, but more compute is spent on tokens that are rejected.
+# shape: (1, 5, 1024)
+# passes: 4
+# place: draft.generation_config
+# threshold: 0
+# gain: acceptance up
+# cost: latency up
+# ### END SOLUTION
+
+# %% check="round-shape" of="one-round" points=1
+from inferlab.lab import Check
+
+check = Check("round-shape", points=1)
+with check.part("`shape:` and `passes:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-round").get("shape"), "`shape:` is empty")
+    check.true(check.explanation("one-round").get("passes"), "`passes:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import typed
+
+with check.part("the logits of the first pass"):
+    told = check.explanation("one-round")
+    check.mistake("one position more than was drafted: the bonus token needs logits too", when=typed(told, "shape", (1, 4, 1024)).verdict == "award")
+    check.mistake("the library keeps the logits of the positions that it verifies, not those of the whole prompt",
+                  when=any(typed(told, "shape", (1, n, 1024)).verdict == "award" for n in range(6, 200)))
+    outcome = typed(told, "shape", (1, 5, 1024))
+    check.true(outcome.verdict == "award", outcome.reason)
+with check.part("passes of a draft that is always right"):
+    told = check.explanation("one-round")
+    check.mistake("a full round gives five tokens, not four", when=typed(told, "passes", 5).verdict == "award")
+    check.mistake("that is plain decoding", when=typed(told, "passes", 20).verdict == "award")
+    outcome = typed(told, "passes", 4)
+    check.true(outcome.verdict == "award", outcome.reason)
+### END HIDDEN TESTS
+check.score()
+
+# %% check="round-settings" of="one-round" points=1
+from inferlab.lab import Check
+
+check = Check("round-settings", points=1)
+with check.part("`place:` and `threshold:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-round").get("place"), "`place:` is empty")
+    check.true(check.explanation("one-round").get("threshold"), "`threshold:` is empty")
+### BEGIN HIDDEN TESTS
+import re
+
+from inferlab.lab.explain import typed
+
+with check.part("where the settings live"):
+    names = re.findall(r"[a-z_][a-z_.]*[a-z_]", check.explanation("one-round").get("place").casefold())
+    check.true(len(names) == 1, "`place:` wants the name of one object, as you would write it in code")
+    check.mistake("the same words given to the target, or to its generate, change nothing", when=names[0].startswith(("target", "generate")))
+    check.true(names[0] in ("draft.generation_config", "assistant.generation_config", "assistant_model.generation_config", "helper.generation_config"),
+               "another object decides it")
+with check.part("the threshold"):
+    told = check.explanation("one-round")
+    check.mistake("this is the library's default, and at it the draft stops early", when=typed(told, "threshold", 0.4).verdict == "award")
+    outcome = typed(told, "threshold", 0)
+    check.true(outcome.verdict == "award", outcome.reason)
+### END HIDDEN TESTS
+check.score()
+
+# %% check="round-gain-cost" of="one-round" points=1
+from inferlab.lab import Check
+
+check = Check("round-gain-cost", points=1)
+with check.part("`gain:` and `cost:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-round").get("gain"), "`gain:` is empty")
+    check.true(check.explanation("one-round").get("cost"), "`cost:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import typed
+
+OWN = {"acceptance": "acceptance rate, acceptance probability, accepted tokens, agreement, overlap, rate", "target passes": "passes of the target, target calls, passes per token",
+       "draft cost": "cost of drafting, draft time, draft latency, drafting cost, drafting time, cost of the draft"}
+check.slot(lambda: typed(check.explanation("one-round"), "gain", ("acceptance up", "target passes down"), terms=OWN), "what a bigger draft improves")
+check.slot(lambda: typed(check.explanation("one-round"), "cost", ("draft cost up", "latency up", "compute up", "memory up"), terms=OWN), "what it makes worse")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="round-state" of="one-round" points=1
+from inferlab.lab import Check
+
+check = Check("round-state", points=1)
+with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-round").get("state"), "`state:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import Rubric, Slot, grade
+
+RUBRIC = Rubric(
+    question="What the draft does and what the target does with it in one round, and what becomes of the rejected part.",
+    lab="A small model writes a few tokens ahead, the large one reads them all in a single pass and keeps what it agrees with. "
+        "The rejected positions leave the cache. Every round gives at least one token.",
+    terms={
+        "draft": "draft, draft model, drafter, small model, smaller model, assistant*, little model, helper",
+        "target": "target*, target model, large model, larger model, big model, bigger model, main model, verifier",
+        "tokens": 'token, tokens, candidates, candidate, "proposals", "proposal", guesses, drafted token, drafted tokens, proposed tokens, draft tokens',
+        "text": "text, output, answer, words",
+        "cache": "cache*, kv cache, key-value cache",
+        "quality": "quality",
+        "prompt": "prompt*",
+    },
+    slots={"state": Slot(
+        award=["draft makes/predicts tokens + target checks/keeps/controls tokens", "draft makes/predicts tokens + target changes/uses/predicts tokens",
+               "target checks/keeps/controls tokens", "* predicts/makes tokens + target checks"],
+        deny={
+            "draft makes/changes text": "The draft only proposes. Every token that stays has passed the target's rule.",
+            "target makes/predicts text": "The target reads what was drafted; say what it does with it.",
+            "draft controls tokens": "The rule, with the target's probabilities, decides; the draft only proposes.",
+        },
+        names=["draft", "target"],
+    )},
+    must_award={"state": [
+        "The draft proposes four tokens, and the target checks all of them in one pass; the rejected tokens are removed from the cache.",
+        "The draft model generates 4 tokens and the target verifies them in a single pass, keeping the accepted tokens.",
+        "The draft writes four tokens, the target accepts some of these tokens and replaces the first rejected one, and the cache is cropped.",
+        "Four tokens are drafted by the small model; the target decides in one pass which tokens stay.",
+    ]},
+    must_deny={"state": [
+        "The draft writes the text and the target writes the rest of the text.",
+        "The draft decides which tokens of the target are kept.",
+        "The target writes the text and the draft makes the text shorter.",
+        "Half of the text is written by the draft, so the quality is worse.",
+    ]},
+)
+check.slot(lambda: grade(check.explanation("one-round"), RUBRIC, {})["state"], "what draft, target and cache do in a round")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="round-axis" of="one-round" points=1
+from inferlab.lab import Check
+
+check = Check("round-axis", points=1)
+with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-round").get("axis"), "`axis:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import Amounts, Rubric, Slot, grade
+
+RUBRIC = Rubric(
+    question="Which axis of the target's input is longer than in plain decoding, with its numbers.",
+    lab="It returns logits for five positions. Later passes are five tokens wide. A pass is not a token any more.",
+    terms={
+        "sequence": "sequence, sequence axis, sequence length, sequence dimension, second axis, second dimension, token axis, time axis, length axis, seq*, dim 1, axis 1, length",
+        "positions": "position*, token, tokens, columns, width, wide",
+        "batch": "batch*, batch axis, first axis, dim 0, axis 0",
+        "target": "target*, large model",
+        "draft": "draft, drafted, draft model",
+        "vocabulary": "vocabulary*, vocab, logits axis",
+        "passes": "pass, passes, calls",
+    },
+    slots={"axis": Slot(
+        amounts=Amounts(shapes=[(1, 5), (1, 5, 1024)], counts={"positions": [5, 4, 1], "sequence": [5, 1, 4], "batch": 1, "vocabulary": 1024}, key=["positions", "sequence"]),
+        topic=["sequence", "positions"],
+        deny={
+            "batch grows": "The batch stays 1: assisted decoding is for one sequence.",
+            "draft grows batch": "The batch stays 1: assisted decoding is for one sequence.",
+            "vocabulary grows": "The vocabulary is the same as ever.",
+        },
+    )},
+    must_award={"axis": [
+        "The sequence axis is longer: a pass has 5 positions instead of 1.",
+        "The target gets 5 tokens in a pass, so its input is (1, 5) and no longer (1, 1).",
+        "The sequence axis grows from 1 to 5, the four drafted tokens and the last one.",
+        "The second axis: 5 positions, of which 4 tokens are drafted.",
+    ]},
+    must_deny={"axis": [
+        "The batch axis grows from 1 to 5 because five tokens are checked.",
+        "The sequence axis has 9 positions in each pass.",
+        "The vocabulary axis grows to 5 positions.",
+        "The batch is 5 in the target.",
+    ]},
+    example_facts={},
+)
+check.slot(lambda: grade(check.explanation("one-round"), RUBRIC, {})["axis"], "which axis is longer, with its numbers")
+### END HIDDEN TESTS
+check.score()
+
+# %% check="round-trade-off" of="one-round" points=1
+from inferlab.lab import Check
+
+check = Check("round-trade-off", points=1)
+with check.part("`trade-off:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-round").get("trade-off"), "`trade-off:` is empty")
+### BEGIN HIDDEN TESTS
+from inferlab.lab.explain import Rubric, Slot, Trend, grade
+
+RUBRIC = Rubric(
+    question="What you gain and what you pay when you draft more tokens a round.",
+    lab="How far does a longer draft help? Tokens a pass are not tokens a second. Drafting has a price too.",
+    terms={
+        "drafted": "drafted tokens, draft length, gamma, longer draft, longer drafts, draft tokens, tokens drafted, draft more, more tokens a round, speculated tokens",
+        "passes": "target passes, target pass, target calls, passes of the target, target forward passes, passes",
+        "emitted": "tokens per pass, tokens a pass, tokens per target pass, tokens per round, accepted tokens",
+        "waste": "waste, wasted tokens, wasted work, thrown away, thrown-away tokens, discarded tokens, rejected tokens, rejections, wasted drafts, draft passes, drafting, drafting time, draft cost",
+    },
+    slots={"trade-off": Slot(trend=Trend("drafted", gain={"passes": "down", "emitted": "up"}, cost={"waste": "up", "compute": "up"}, asked="up",
+                                         says={"waste up": "are thrown away, get thrown away, is thrown away, are wasted, is wasted, are discarded, in vain, for nothing, are rejected"}))},
+    must_award={"trade-off": [
+        "A longer draft needs fewer target passes, but more rejected tokens.",
+        "When more tokens are drafted the target passes go down, but more of the tokens are thrown away.",
+        "With a larger gamma there are fewer passes of the target, but more compute is spent.",
+        "The tokens per pass go up, but so do the rejected tokens.",
+    ]},
+    must_deny={"trade-off": [
+        "A longer draft needs more target passes and less compute.",
+        "More drafted tokens mean more target passes and less waste.",
+        "Longer drafts reduce the waste and need fewer target passes.",
+        "With a larger gamma the tokens per pass go down and the compute goes down.",
+    ]},
+)
+check.slot(lambda: grade(check.explanation("one-round"), RUBRIC, {})["trade-off"], "what a longer draft gains and costs")
+### END HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 7 · Notice
+#
+# * **The output does not change.** Not "hardly": the emitted tokens have the target's distribution, whatever the draft is. You tested it, with an
+#   error rate, and the same test caught decoders that look almost the same in code.
+# * **A pass is not a token.** The target reads $\gamma + 1$ positions at once, prefill included, and the cache forgets what was rejected.
+# * **The acceptance rate counts what was tested.** Tokens behind a rejection were never looked at.
+# * **A bigger draft is not always better.** It agrees more often and costs more. In a launch-bound step it is the *layers* of the
+#   draft that cost, in a memory-bound one its bytes.
+# * **Speculation buys latency with arithmetic.** Where arithmetic is what is short, at large batches, there is nothing to buy. It is also for
+#   one sequence at a time in this library.
+# * **Settings have a place.** On the draft's generation config they work; on the target's `generate` they are accepted and ignored.
+#
+# Say it out loud, as in an interview: what the draft does, what one target pass does, which rule keeps the distribution, what $a$ and
+# $\gamma$ give, and in which regime it pays. The names of the settings and the default of 0.4 are those of transformers 5.17 to 5.24.
+
+# %% [markdown]
+# ## 8 · Check and hand in
+#
+# Run this cell last. It runs the visible checks again, says what is missing, and leaves one file to hand in.
+
+# %% tags=["demo"]
+from inferlab.lab import submit
+
+submit()
