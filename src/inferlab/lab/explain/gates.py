@@ -7,15 +7,14 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from .prose import FUNCTION_WORDS, prose_score
+from .order import ENOUGH, NONE, impossible, text_score
+from .prose import FUNCTION_WORDS
 from .words import Sentence, clean, odd_alphabet, sentences
 
 MAX_FIELD = 1_200
 MAX_WORDS = 110
 MAX_SENTENCES = 6
 ECHO = 0.6
-PROSE = ((6, 0.0, 0.06), (9, 0.0, 0.10), (13, 0.02, 0.15), (10_000, 0.05, 0.25))
-"""(fewer words than this, deny below this prose score, award only from this one on): short texts tell less."""
 
 _INJECTION = re.compile(
     r"\b(?:ignore|disregard|forget|override|bypass)\b[^.\n]{0,40}\b(?:instruction|rule|rubric|prompt|above|previous|criteria|check)"
@@ -238,11 +237,6 @@ def listing(parts: list[Sentence]) -> bool:
     return False
 
 
-def prose_of(parts: list[Sentence]) -> float:
-    """The prose score of a text: of its sentences together, in (0, 1)."""
-    return prose_score([s.tokens for s in parts])
-
-
 def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: bool = True) -> Gate:
     """Run the gates on one field. `source` is the question and the lab's text; `ordered` says that what earns the slot
     depends on the order of words already, so that the prose gate need not be as strict."""
@@ -270,14 +264,11 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
         return Gate("review" if numbers else "deny", "This is too short to be an explanation.", (cleaned.strip(),))
     if listing(parts):
         return Gate("deny", "This is a list of words, not a sentence.", (cleaned.strip()[:80],))
-    score = prose_of(parts)
-    if words >= 6:
-        score *= 0.7 if ordered else 0.35
-    low, enough = next((low, enough) for size, low, enough in PROSE if words < size)
-    bare = words >= 5 and not any(t.word in FUNCTION_WORDS for s in parts for t in s.words)
-    if score < (enough if bare else low):
+    score = text_score(parts, ordered)
+    bare = words >= 5 and not any(t.word in FUNCTION_WORDS for s in parts for t in s.words) and not any(t.kind == "punct" for s in parts for t in s.tokens)
+    if (bare and score < ENOUGH) or score < NONE and words >= 9 and any(impossible([t.word for t in s.tokens]) for s in parts):
         return Gate("deny", "This does not read as sentences.", (f"prose score {score:.2f}",))
-    if score < enough:
+    if score < ENOUGH:
         return Gate("review", "This hardly reads as sentences; a person will read it.", (f"prose score {score:.2f}",))
     return Gate()
 
@@ -290,6 +281,6 @@ def form_remarks(cleaned: str) -> list[str]:
         out.append("This talks to the grader; explain instead.")
     if repeats(parts):
         out.append("This says the same thing more than once.")
-    if parts and sum(len(s.words) for s in parts) >= 4 and prose_of(parts[:MAX_SENTENCES]) < 0.1:
+    if parts and sum(len(s.words) for s in parts) >= 4 and text_score(parts[:MAX_SENTENCES]) < 0.1:
         out.append("This does not read as a full sentence.")
     return out
