@@ -850,7 +850,7 @@ def timed(who, label, group, new, context, batch):
 dots = [
     timed(model, "prefill 128", "bundled model", 128, 0, 1),
     timed(model, "decode", "bundled model", 1, 128, 1),
-    timed(wide, "prefill 96, wide", "wide model", 96, 0, 1),
+    timed(wide, "prefill 64, wide", "wide model", 64, 0, 1),
     timed(wide, "decode, wide", "wide model", 1, 16, 1),
     timed(wide, "batch 8", "wide model, more sequences", 1, 16, 8),
     timed(wide, "batch 48", "wide model, more sequences", 1, 16, 48),
