@@ -18,11 +18,11 @@ LABS = ("lab10-memory-optimization", "lab11-end-to-end-trace", "lab12-prefill-de
 def limits(device: str, gigabytes=(8, 16, 24)) -> dict[str, Any]:
     """Row per (limit, lab): whether the lab starts, what it says if not; where it starts, its model is really loaded and
     the bytes that this took are compared with the ones foretold."""
-    total = torch.cuda.get_device_properties(device).total_memory
+    total, index = torch.cuda.get_device_properties(device).total_memory, torch.device(device).index or 0
     rows: list[dict[str, Any]] = []
     try:
         for size in gigabytes:
-            torch.cuda.set_per_process_memory_fraction(min(1.0, size * 1e9 / total), device)
+            torch.cuda.set_per_process_memory_fraction(min(1.0, size * 1e9 / total), index)
             for lab in LABS:
                 fresh(device)
                 needs = lab_needs(lab, device)
@@ -36,7 +36,7 @@ def limits(device: str, gigabytes=(8, 16, 24)) -> dict[str, Any]:
                 row["as_foretold"] = row["starts"] == (sum(needs.values()) <= size * 1e9 - before)
                 rows.append(row)
     finally:
-        torch.cuda.set_per_process_memory_fraction(1.0, device)
+        torch.cuda.set_per_process_memory_fraction(1.0, index)
     return {"rows": rows}
 
 

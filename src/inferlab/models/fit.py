@@ -27,6 +27,7 @@ def free_memory(device: str | torch.device) -> int:
     """
     device = torch.device(device)
     if device.type == "cuda":
+        device = torch.cuda.current_device() if device.index is None else device.index
         free, total = torch.cuda.mem_get_info(device)
         held, used = torch.cuda.memory_reserved(device), torch.cuda.memory_allocated(device)
         limit = int(total * torch.cuda.get_per_process_memory_fraction(device))
