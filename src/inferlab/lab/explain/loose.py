@@ -4,6 +4,8 @@ What is looked for: the object is named and something happens to it, the actor i
 verb, behind `by` or `thanks to`, the owner of a deed), nothing of this is denied, and nobody else does it.
 """
 
+import itertools
+
 from .claims import Claim, claims
 from .lexicon_verbs import VERBS
 from .listed import listed
@@ -43,9 +45,19 @@ def _said(claim: Claim, found: list[Relation], spoken: list[tuple[Sentence, list
     actor, thing = claim.subject, claim.object
     if any(r.classes & claim.classes & _AFFECTS and thing in r.objects and r.agents & foes and actor not in r.agents and r.sure and not r.negated for r in found):
         return False
-    if any(actor in r.objects and r.classes & {"changes", "predicts", "makes", "decodes", "splits"} and r.agents - {"it", actor} and not r.negated and r.close for r in found):
+    if any(actor in r.objects and r.classes & {"changes", "predicts", "makes", "decodes", "splits"} and r.agents - {"it", actor} and not r.negated and r.close and r.sure for r in found):
         return False
+    if any(_labelled(actor, thing, s, mentions) for s, mentions in spoken):
+        return True
     return (actor == "*" or _acts(actor, found, spoken)) and (thing in ("", "*") or _affected(thing, claim, found, spoken))
+
+
+def _labelled(actor: str, thing: str, sentence: Sentence, mentions: list[Mention]) -> bool:
+    """`Picture: VAE decoder`: a thing and, behind its colon, who makes it."""
+    for a, b in itertools.pairwise(mentions):
+        if a.term == thing and b.term == actor and b.at - a.end <= 4 and sentence.tokens[a.end].word == ":":
+            return True
+    return False
 
 
 def _acts(actor: str, found: list[Relation], spoken: list) -> bool:
@@ -73,5 +85,7 @@ def _affected(thing: str, claim: Claim, found: list[Relation], spoken: list) -> 
     wanted = {c for c in claim.classes if c in VERBS} | ({"changes", "makes", "denoises"} if claim.classes & {"changes", "makes", "denoises"} else set())
     if any(r.classes & wanted and (thing in r.objects or "it" in r.objects or (thing in r.agents and not r.objects - {"it"}) or not r.objects) and not (r.negated or r.framed)
            for r in found):
+        return True
+    if any(t.word in ("by", "via") for s, m in named for t in s.tokens[m.end:m.end + 2]):
         return True
     return any(t.word in _FRESH for s, m in named for t in s.tokens[max(0, m.at - 3):m.at])

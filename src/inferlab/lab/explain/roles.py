@@ -24,6 +24,7 @@ _SUBORDINATE = frozenset(listed("which that who whose what"))
 
 
 _OUTPUTS = frozenset(listed("predict prediction nois estimat output guess result"))
+_WHEN = frozenset(listed("end loop loops beginning turn time addition return contrast rounds round step steps then afterwards last run"))
 _TOGETHER = frozenset(listed("and plus + & / together alongside"))
 _APART = frozenset(listed("while whereas but which that who because so ; then after"))
 
@@ -38,7 +39,7 @@ def _preposition(tokens: tuple[Token, ...], at: int, mentions: list[Mention], st
         word = tokens[i].word
         if word in _ASIDE or word in _OF:
             return word
-        if tokens[i].kind == "punct" or word in lex.BREAKS or word in BE:
+        if tokens[i].kind == "punct" or word in lex.BREAKS or word in BE or word in _WHEN:
             return ""
         if word in DETERMINERS or word in ("these", "those", "that", "both"):
             before = tokens[i - 1].word if i > stop else ""
@@ -57,6 +58,8 @@ def roles(tokens, mentions, actors, at, end, after):
     auxiliaries = [t.word for t in tokens[max(0, at - 4):at]]
     passive = participle(tokens[at]) and (any(w in BE for w in auxiliaries) and not any(w in ("has", "have", "had") for w in auxiliaries[-1:])
                                            or _by_follows(tokens, end))
+    if participle(tokens[at]) and end < len(tokens) and tokens[end].word in BE and not left and right and right[0].at - end <= 4:
+        return by_agent(tokens, right, actors, right[0].end, after), frozenset({right[0].term}) | _joined_after(tokens, right), frozenset(), True, True
     if passive:
         agents, sure = by_agent(tokens, right, actors, end, after), True
         if not agents:
@@ -147,6 +150,10 @@ def _with_others(tokens, right, m: Mention, actors) -> frozenset[str]:
                                                                   and not after.word.endswith("ed") and after.word not in ("step", "steps", "update", "updates", "output", "work"))
         if "/" in between and "w" in between:
             break
+        if "by" in between[-2:] and "and" in between[-4:] and len(between) <= 12 and not subject:
+            out.add(o.term)
+            last = o
+            continue
         if len(between) > 9 or not set(between) & _TOGETHER or set(between) & _APART or subject:
             break
         out.add(o.term)
@@ -190,6 +197,10 @@ def _nearest(tokens, left, actors, at):
     return frozenset(), False, None
 
 
+def _joined_after(tokens, right) -> frozenset[str]:
+    return frozenset(b.term for a, b in itertools.pairwise(right) if a is right[0] and b.at - a.end <= 3 and any(t.word == "and" for t in tokens[a.end:b.at]))
+
+
 def _joined(tokens, left, m: Mention) -> frozenset[str]:
     return frozenset(o.term for o in left if o.end < m.at and any(t.word == "and" for t in tokens[o.end:m.at]) and m.at - o.end <= 3)
 
@@ -204,6 +215,8 @@ def _objects(tokens, right, end, after):
         words = [t.word for t in between]
         leads = after < len(tokens) and m.end <= after and all(t.word in lex.AUXILIARY or t.word in GLUE for t in tokens[m.end:after])
         if leads and (last != end or any(t.word in _PRONOUNS or t.kind == "amount" for t in between)) and set(words) & {"and", ",", "or", "then"}:
+            break
+        if leads and words and words[0] in ("and", ",", "or", "then"):
             break
         if m.at >= after and m.at != after:
             break

@@ -13,13 +13,13 @@ _TERMS = {
     "unet": "unet*, u-net, u net, denoiser*, denoising network, neural network, neural net, \"network\", \"net\", noise predictor, denoising model, unet2d*, network's",
     "noise": "noise, noise pred*, predicted noise, noise_pred, noise estimate*, estimated noise, epsilon, eps, noise guess*, noise content",
     "vae": "vae*, vae.decode, decoder*, autoencoder*, variational autoencoder, image decoder, vae decoder*",
-    "image": "image*, picture*, pixel*, photo*, pic, pics, rgb, bitmap, image file, png, painting",
+    "image": "image*, picture*, pixel*, photo*, pic, pics, rgb, bitmap, image file, png, \"painting\"",
     "prompt": "prompt*, text, text embed*, embedding*, prompt_embeds, caption*, words, token embedding*",
     "guidance": "guidance, guide, cfg, classifier-free guidance, classifier free guidance, guidance scale, classifier-free, guiding",
     "weights": "weight, weights, parameters, model weights, layers",
     "batch": "batch*, batch axis, batch dimension, batch size, first axis, first dimension, dim 0, axis 0, dimension 0, 0th axis, zeroth axis, leading axis, leading dimension, first dim, "
              "leading number, rows, row, first position, first entry, front axis, 1st axis, 1st dimension, first number, batch entries, batch number, batch dim, number of samples, number of rows",
-    "channels": "channel*, channel axis, channel dimension, dim 1, axis 1, colour channel*, color channel*, chan, ch",
+    "channels": "channel*, channel axis, channel dimension, dim 1, axis 1, colour channel*, color channel*, chans",
     "spatial": "spatial*, height*, width*, height and width, heights, widths, axes 2 and 3, resolution*, spatial axes, spatial dimension*, spatial axis, axis 2, axis 3, dimension 2, dimension 3, dims 2 and 3, "
                "last two axes, two last axes, last two dimension*, two last dimension*, side, sides, sidelength, h and w, rows and columns, columns, axes 2, h, w, grid",
     "steps": "step*, timestep*, time step*, denoising step*, iteration*, number of steps, num_inference_steps, step count, inference step*, sampling step*, rounds, round",
