@@ -957,7 +957,7 @@ RUBRIC = Rubric(
     lab="The UNet's line is the expensive one, the scheduler's step is the only one that moves the latents. Every pixel of the picture "
         "comes from that line. Predict, guide, update, once for every timestep. Latents become pixels, pixels become a file.",
     terms={
-        **terms("latents", "scheduler", "unet", "vae", "image", latents="+state, latent space, block of numbers", scheduler="+step",
+        **terms("latents", "scheduler", "unet", "vae", "image", latents="+state, latent space, block of numbers", scheduler='+"the step", "its step"',
                 image="+visible, final thing"),
         "noise": "noise, noise prediction*, noise_pred, predicted noise, noise estimate*, estimated noise, noise guess*, epsilon",
         "prompt": "prompt*, text, text embed*, embedding*",
