@@ -219,7 +219,7 @@ def choose(drafts, most, slope):
 # passes: 20
 # place: target.generation_config
 # threshold: 0.4
-# gain: latency down
+# gain: compute down
 # cost: quality down
 
 # %% wrong="one-round" name="nothing is said" keeps={"round-shape": 0, "round-settings": 0, "round-gain-cost": 0, "round-state": 0, "round-axis": 0, "round-trade-off": 0}
@@ -243,5 +243,5 @@ def choose(drafts, most, slope):
 # passes: 4
 # place: draft.generation_config
 # threshold: 0
-# gain: acceptance up
-# cost: latency up
+# gain: latency down
+# cost: compute up
