@@ -14,7 +14,7 @@ from .identity import normalize
 from .identity import variant as _variant
 
 SOURCES = ("bundled", "full", "hub")
-_LAB_NAME = re.compile(r"lab\d\d-[a-z0-9]+(-[a-z0-9]+)*")
+_LAB_NAME = re.compile(r"(lab\d\d|practice)-[a-z0-9]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def start(lab: str, learner: str = "", model: str = "bundled", device: str = "au
     notebook is running, and remembers the lab for the checks.
 
     Args:
-        lab: the lab's full name, ``labNN-topic``.
+        lab: the lab's full name, ``labNN-topic`` or ``practice-topic``.
         learner: the learner's name or id; may be empty while exploring, and is then asked for in the printed line.
         model: where the model comes from: ``"bundled"``, ``"full"`` or ``"hub"``.
         device: ``"auto"`` (the GPU if there is one), ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
@@ -76,7 +76,7 @@ def start(lab: str, learner: str = "", model: str = "bundled", device: str = "au
     """
     global _current
     if not _LAB_NAME.fullmatch(lab):
-        raise ValueError(f"a lab's name is labNN-topic in lower case, not {lab!r}")
+        raise ValueError(f"a lab's name is labNN-topic or practice-topic in lower case, not {lab!r}")
     normalize(learner)
     if model not in SOURCES:
         raise ValueError(f"MODEL is one of {', '.join(SOURCES)}, not {model!r}")

@@ -77,10 +77,13 @@ def language_needs(dtype: torch.dtype, draft: bool = False) -> dict[str, int]:
 
 
 def lab_needs(lab: str, device: str | torch.device) -> dict[str, int]:
-    """Part -> bytes that the lab `labNN-topic` needs with MODEL = "full" on `device`, in the dtype that it would take there."""
-    number = int(re.match(r"lab(\d+)", lab)[1])
+    """Part -> bytes that the lab `labNN-topic` needs with MODEL = "full" on `device`, in the dtype that it would take there.
+
+    A `practice-topic` opens the language model.
+    """
+    numbered = re.match(r"lab(\d+)", lab)
     cpu = torch.device(device).type == "cpu"
-    if number <= LAST_PICTURE_LAB:
+    if numbered and int(numbered[1]) <= LAST_PICTURE_LAB:
         return picture_needs(torch.float32 if cpu else torch.float16)
     return language_needs(torch.float32 if cpu else torch.bfloat16, lab.startswith(WITH_DRAFT))
 

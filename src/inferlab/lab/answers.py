@@ -1,0 +1,23 @@
+"""Short answers in numbers: their form, asked for before their values are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .check import Check
+
+
+def numbers(check: Check, name: str, keys: Collection[str]) -> dict[str, float]:
+    """What the learner's function `name` returns, once it is a dict of numbers with exactly these keys."""
+    got = getattr(check.learner, name)()
+    check.true(isinstance(got, dict) and set(got) == set(keys), f"return a dict with exactly these keys: {', '.join(keys)}")
+    plain = all(isinstance(value, int | float) and not isinstance(value, bool) and value == value for value in got.values())
+    check.true(plain, "each value is one number")
+    return got
+
+
+def near(got: float, want: float, within: float = 0.01) -> bool:
+    """Whether two numbers agree to one per cent (or to `within` of `want`)."""
+    return abs(got - want) <= within * abs(want)
