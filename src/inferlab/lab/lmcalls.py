@@ -11,13 +11,13 @@ import torch
 
 @dataclass(frozen=True)
 class Call:
-    """One forward call: its number from 1, sequences, new tokens and cached tokens a sequence, positions a sequence that
-    went through `lm_head`, and milliseconds."""
+    """One forward call: its number from 1, sequences, new tokens and cached tokens a sequence (None for a static cache, which
+    keeps its length in a tensor that a trace does not read), positions a sequence that went through `lm_head`, and milliseconds."""
 
     number: int
     batch: int
     new: int
-    context: int
+    context: int | None
     head: int
     ms: float
 
@@ -47,10 +47,10 @@ def _shape(side: Any, name: str) -> tuple[int, ...] | None:
     return tuple(value["shape"]) if isinstance(value, Mapping) and "shape" in value else None
 
 
-def _cached(inputs: Mapping) -> int:
+def _cached(inputs: Mapping) -> int | None:
     """Tokens in the cache that a call was given; the argument's name differs between releases, what it holds does not."""
     caches = [value for value in inputs.values() if isinstance(value, Mapping) and {"cache", "length"} <= set(value)]
-    return int(caches[0]["length"]) if caches else 0
+    return caches[0]["length"] if caches else 0
 
 
 FAULTS = ("no cache", "all logits", "padding", "chunks")
