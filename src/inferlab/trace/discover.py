@@ -269,7 +269,8 @@ def doors(root: Module, prefix: str):
 
 def original(module: Module) -> Module:
     """The module itself, or the one inside a torch.compile wrapper."""
-    return getattr(module, "_orig_mod", module)
+    held = vars(module).get("_modules")  # no getattr: a miss builds an error's text
+    return held.get("_orig_mod", module) if type(held) is dict else module
 
 
 def forward_of(module: Module):

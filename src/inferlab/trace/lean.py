@@ -15,6 +15,7 @@ from torch.nn import Module
 
 from . import spec
 
+WAITING = 128  # records that wait before they are packed together
 _STOCK = Module._wrapped_call_impl
 # What the stock `__call__` does may be done here only where it is what this was written for.
 _KNOWN = _STOCK.__code__.co_names == ("_compiled_call_impl", "_call_impl")
@@ -26,12 +27,13 @@ def recorded_call(patch, own):
     `own` is the class's own `__call__`, or None where it inherits that of `Module`, which is then looked up at each call:
     torch.fx replaces it, too.
     """
-    entries, lean, adopt, is_compiling = patch.entries, patch.lean, patch.adopt, torch.compiler.is_compiling
+    entries, lean, adopt = patch.entries, patch.lean, patch.adopt
+    is_compiling, compiler = torch.compiler.is_dynamo_compiling, torch.compiler
     direct = own is None and _KNOWN
 
     @functools.wraps(own or Module.__call__)
     def traced(self, *args, **kwargs):
-        if is_compiling():
+        if is_compiling() or compiler._is_compiling_flag:  # as torch.compiler.is_compiling(), a frame shorter
             return (own or Module.__call__)(self, *args, **kwargs)
         point = lean.get(id(self))
         if point is None:
@@ -75,7 +77,10 @@ def recorded_call(patch, own):
                 outputs = _new_output(recorder, point, output)
         else:
             outputs = recorder.output_of(point, output)
-        log.rows.extend((seq, point.id, parent, inputs, outputs, start, end, 0))
+        pending = log.pending
+        pending.append((seq, point.id, parent, inputs, outputs, start, end, 0))
+        if len(pending) >= WAITING:
+            log.flush()
         return output
 
     return traced

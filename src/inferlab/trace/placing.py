@@ -24,12 +24,16 @@ class Placing:
         self._held: list = []  # objects that cannot be referenced weakly
         self._copies: dict = {}  # component name -> how many unknown instances of its class were adopted
         self._parameters: dict = {}
+        self._forwards: dict = {}  # class of module -> its forward's parameters
         self._classes: set = set()
         self._originals: list = []
 
     def _module_point(self, name, module, owner, rule, coarse=True):
         base = owner.partition(":")[2] if owner.startswith("component:") else name
-        parameters = self._signature(discover.forward_of(module))
+        cls = type(discover.original(module))
+        if cls not in self._forwards:
+            self._forwards[cls] = self._signature(discover.forward_of(module))
+        parameters = self._forwards[cls]
         if coarse or self._keeps(name):
             return FullPoint(
                 self.recorder, name, "module", owner, rule, parameters, base=base, keep=self._keeps(name)
@@ -74,16 +78,18 @@ class Placing:
         """Takes every point away; the last trace of a class puts the class back as it was."""
         with patches.LOCK:
             for patch, key, point in reversed(self._placed):
-                if key is not None:
+                if key is None:
+                    patch.everywhere = tuple(p for p in patch.everywhere if p is not point)
+                    patch.adopters[:] = [a for a in patch.adopters if a is not point]
+                else:
                     patch.set_points(key, tuple(p for p in patch.entries.get(key, ()) if p is not point))
-                patch.everywhere = tuple(p for p in patch.everywhere if p is not point)
-                patch.adopters[:] = [a for a in patch.adopters if a is not point]
                 patches.release(patch)
             self._placed.clear()
             for key in self._originals:
                 patches.originals.pop(key, None)
             self._originals.clear()
             self._parameters.clear()
+            self._forwards.clear()
             self._known.clear()
             self._held.clear()
             self.components = {name: type(part).__name__ for name, part in self.components.items()}

@@ -6,6 +6,7 @@ no tensor is kept, and nothing waits for a device.
 
 import threading
 from array import array
+from itertools import chain
 from threading import get_ident
 from time import perf_counter_ns
 
@@ -24,15 +25,23 @@ NAMED_VALUES = 48  # distinct argument values that one point may add to the tabl
 class Log:
     """What one thread did: closed records, and the boundary that is open now."""
 
-    __slots__ = ("count", "name", "point", "rows", "seq", "thread")
+    __slots__ = ("count", "name", "pending", "point", "rows", "seq", "thread")
 
     def __init__(self):
         self.rows = array("q")
+        self.pending: list = []  # records of the short way, not packed yet: packing many at once is cheaper
         self.count = 0
         self.seq = -1
         self.point = None
         self.thread = get_ident()
         self.name = threading.current_thread().name
+
+    def flush(self) -> None:
+        """Packs the records that wait into `rows`; another thread may be adding some."""
+        waiting = len(self.pending)
+        if waiting:
+            self.rows.extend(chain.from_iterable(self.pending[:waiting]))
+            del self.pending[:waiting]
 
 
 class Recorder:
