@@ -86,9 +86,10 @@ def start_ranks(plans: Sequence[str], ids: Sequence[int], new_tokens: int = 4, *
            "ids": [int(i) for i in ids], "new_tokens": int(new_tokens), "seconds": seconds}
     folder = tempfile.mkdtemp(prefix="inferlab-ranks-")
     Path(folder, "job.json").write_text(json.dumps(job), "utf-8")
+    hidden = {} if cuda else {"CUDA_VISIBLE_DEVICES": ""}  # else the library takes a card for each rank, one that is not there
     with Path(folder, "said").open("wb") as said:
         process = subprocess.Popen([sys.executable, "-m", "inferlab.lab.rankwork", folder], stdin=subprocess.DEVNULL, stdout=said,
-                                   stderr=said, start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+                                   stderr=said, start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1", **hidden})
     return Ranks(process, folder, ranks, seconds, "NCCL" if cuda else "gloo")
 
 
