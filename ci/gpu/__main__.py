@@ -1,7 +1,8 @@
 """Measures the course on this machine's GPU: `python -m ci.gpu`, one JSON under ci/results/ (`make bench-gpu`).
 
-Parts, in order, each saved as it ends: notebooks and limits (beside each other; nothing timed), vae, floors, trace,
-decode, knobs, and parallel where there are two cards. A part that fails is recorded with its error, and the next one
+Parts, in order, each saved as it ends: notebooks, limits, vae and offload (beside each other: bytes, not seconds), floors,
+decode, trace, knobs, parallel where there are two cards, and compile. With two cards the notebooks have the second one, and
+floors and decode, which wait for the card rather than the host, run beside them, too. A part that fails is recorded with its error, and the next one
 goes on; the exit code is then 1.
 
     python -m ci.gpu --parts floors,trace       only these
@@ -24,10 +25,12 @@ from typing import Any
 import torch
 
 from . import decode as decoding
-from . import floors, knobs, limits, notebooks, tracing, vae
+from . import floors, knobs, limits, notebooks, offload, tracing, vae
 from .measure import ROOT, environment, fresh
 
-PARTS = ("notebooks", "limits", "vae", "floors", "trace", "decode", "knobs", "parallel")
+PARTS = ("notebooks", "build", "limits", "vae", "offload", "floors", "decode", "trace", "knobs", "parallel", "compile")
+BESIDE_NOTEBOOKS = ("notebooks", "build", "limits", "vae", "offload")
+COMPILE_SECONDS = 100  # what compiling the whole language model may take; it is not begun with less left
 
 
 class Session:
@@ -63,12 +66,22 @@ def part_limits(s: Session) -> None:
     s.say("limits")(limits.limits(s.device))
 
 
+def part_build(s: Session) -> None:
+    s.say("build")(limits.built(s.device, s.tiny))
+
+
 def part_vae(s: Session) -> None:
     pipe = _pipe(s)
     sizes = ((128, 1), (128, 2)) if s.tiny else ((512, 1), (512, 4), (768, 2), (1024, 1), (1024, 2), (2048, 1), (2048, 2))
     found = vae.peaks(pipe.vae, sizes, s.device, s.say("vae"))
     found["attributed"] = [vae.attributed(pipe.vae, side, s.device) for side in ((128,) if s.tiny else (1024,))]
+    pipe.vae.to(torch.float32)
+    found["float32"] = vae.peaks(pipe.vae, sizes[:2] if s.tiny else ((512, 1), (512, 2), (1024, 1), (1024, 2)), s.device, lambda _: None)
     s.say("vae")(found)
+
+
+def part_offload(s: Session) -> None:
+    s.say("offload")(offload.difference(s.device))
 
 
 def part_floors(s: Session) -> None:
@@ -86,6 +99,7 @@ def part_trace(s: Session) -> None:
     call()
     found = {"steps": steps, "size": size, "sums": tracing.sums(pipe, call, s.device)}
     s.say("trace")(found)
+    found["boundary_us"] = tracing.boundary_us(s.device)
     found["cost"] = tracing.cost(pipe, call, s.device, 2 if s.tiny else s.options.rounds, lambda: call(2))
     s.say("trace")(found)
 
@@ -106,7 +120,18 @@ def part_decode(s: Session) -> None:
         found["decode"] = rows
         s.say("decode")(found)
 
-    decoding.decode(model, rate, 16 if s.tiny else 256, say, compile_model=not s.options.no_compile, calls=2 if s.tiny else 16)
+    decoding.decode(model, rate, 16 if s.tiny else 256, say, calls=2 if s.tiny else 16)
+
+
+def part_compile(s: Session) -> None:
+    from inferlab.models import load_language_model
+
+    if s.device == "cpu" or s.left() < COMPILE_SECONDS:
+        s.results["errors"]["compile"] = f"not run: it needs a GPU and {COMPILE_SECONDS} s"
+        return
+    rate = s.results["parts"].get("floors") or floors.rates(s.device, s.tiny)
+    model, _ = load_language_model("bundled" if s.tiny else "full", s.device)
+    decoding.compiled(model, rate, 16 if s.tiny else 256, s.say("compile"))
 
 
 def part_knobs(s: Session) -> None:
@@ -184,7 +209,12 @@ def begin_notebooks(s: Session) -> None:
         jobs = [(lab, model or "bundled") for lab, _, model in (name.partition(":") for name in s.options.labs.split(","))]
     else:
         jobs = notebooks.jobs_for(notebooks.labs(), "each" if s.options.model == "full" else s.options.model)
-    s.running = notebooks.start(jobs, s.device, s.options.out.parent / f"{s.options.out.stem}-notebooks")
+    s.running = notebooks.start(jobs, s.device, s.options.out.parent / f"{s.options.out.stem}-notebooks",
+                                "1" if second_card(s) else None)
+
+
+def second_card(s: Session) -> bool:
+    return s.device != "cpu" and torch.cuda.device_count() > 1
 
 
 def end_notebooks(s: Session) -> None:
@@ -205,7 +235,6 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--model", default="full", help="pictures: full or bundled (full)")
     parser.add_argument("--tiny", action="store_true", help="small sizes and the bundled language model: a rehearsal")
     parser.add_argument("--rounds", type=int, default=15, help="interleaved rounds of the trace benchmark (15)")
-    parser.add_argument("--no-compile", action="store_true", help="leave out torch.compile of the whole language model (a minute)")
     parser.add_argument("--budget", type=float, default=3600.0, help="seconds in all; no part is begun after them")
     parser.add_argument("--notebook-seconds", type=float, default=600.0)
     options = parser.parse_args(argv)
@@ -215,7 +244,7 @@ def main(argv: list[str] | None = None) -> int:
     if set(chosen) - set(PARTS):
         parser.error(f"parts are {', '.join(PARTS)}")
     for name in [part for part in PARTS if part in chosen]:
-        if name not in ("notebooks", "limits", "vae"):
+        if name not in BESIDE_NOTEBOOKS and not (second_card(session) and name in ("floors", "decode")):
             end_notebooks(session)  # what is timed begins when they are done
         if session.left() < 5:
             session.results["errors"][name] = "not run: the time was used up"

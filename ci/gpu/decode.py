@@ -45,11 +45,15 @@ class Decode:
         self.say(self.found)
         fresh(self.device)
 
-    def dynamic(self):
-        """A growing cache that holds the prompt, and the logits of the token that follows."""
+    def empty(self):
+        """A growing cache with nothing in it."""
         from transformers import DynamicCache
 
-        cache = DynamicCache(config=self.model.config)
+        return DynamicCache(config=self.model.config)
+
+    def dynamic(self):
+        """A growing cache that holds the prompt, and the logits of the token that follows."""
+        cache = self.empty()
         self.model(self.ids, None, None, cache, logits_to_keep=1)
         return cache
 
@@ -107,8 +111,9 @@ class Decode:
         step.token.copy_(self.token[0])
         first = seconds(step, self.device)
         apart = float((step.logits.float() - want).norm() / want.norm())
-        if not apart < 0.05:
-            raise AssertionError(f"the step's logits are {apart:.3f} away from the model's, relative")
+        if not apart < max(2 * self.found["noise"], 1e-4):
+            raise AssertionError(f"the step's logits are {apart:.3f} away from the model's, relative; rounding explains "
+                                 f"{self.found['noise']:.3f}")
         found = {"logits_apart": round(apart, 5), "compile_seconds": round(first, 1)}
         if torch.device(self.device).type == "cuda":
             graph = fused.captured(step)
@@ -116,7 +121,7 @@ class Decode:
         return chain_seconds(step, self.device, self.calls, 3) | found
 
 
-def decode(model, rate: dict[str, Any], context: int, say: Callable[[dict], None], *, compile_model: bool = True,
+def decode(model, rate: dict[str, Any], context: int, say: Callable[[dict], None],
            calls: int = 16) -> dict[str, Any]:
     """All regimes in turn, results handed to `say` as they come. The model's own layers are used up at the end."""
     runs = Decode(model, rate, context, say, calls)
@@ -129,10 +134,9 @@ def decode(model, rate: dict[str, Any], context: int, say: Callable[[dict], None
         cache = runs.dynamic()
         want = model(runs.token, None, None, cache).logits[0, -1].float()
         cache.crop(-1)
-    if cuda and compile_model:
-        runs.add("torch.compile reduce-overhead, static cache", runs.compiled_static)
-        torch.compiler.reset()
-        fresh(runs.device)
+        # the same numbers in another order: the token at the end of the prompt instead of after it
+        again = model(torch.cat([runs.ids, runs.token], 1), None, None, runs.empty(), logits_to_keep=1).logits[0, -1].float()
+        runs.found["noise"] = float((again - want).norm() / want.norm())
     with torch.no_grad():
         weights = fused.fuse(model)
     fresh(runs.device)
@@ -160,6 +164,13 @@ def decode(model, rate: dict[str, Any], context: int, say: Callable[[dict], None
                 runs.add(name, lambda p=product, c=compiled: runs.fused(weights, cache, want, p, c))
         else:
             runs.add(name, lambda p=product, c=compiled: runs.fused(weights, cache, want, p, c))
+    return runs.found
+
+
+def compiled(model, rate: dict[str, Any], context: int, say: Callable[[dict], None], calls: int = 16) -> dict[str, Any]:
+    """The whole model compiled, as a user would write it: a minute or more to compile."""
+    runs = Decode(model, rate, context, say, calls)
+    runs.add("torch.compile reduce-overhead, static cache", runs.compiled_static)
     return runs.found
 
 

@@ -32,7 +32,8 @@ def turn_on(pipe, knob: str, device: str) -> None:
 
 def measure_knobs(make: Callable[[], Any], call: Callable[[Any, int], Any], sides, device: str, found: dict[str, Any],
                   say: Callable[[dict], None], knobs=KNOBS) -> dict[str, Any]:
-    """Rows of (side, knob): the allocator's highest bytes in a call, weights included, and the seconds of a second call.
+    """Rows of (side, knob): the allocator's highest bytes in a call, weights included, and seconds. The first
+    side is called once before, so that libraries and kernels are loaded.
 
     make    gives a new pipeline on `device`; each offloading knob gets one of its own
     call    runs the pipeline at a side in pixels
@@ -46,7 +47,8 @@ def measure_knobs(make: Callable[[], Any], call: Callable[[Any, int], Any], side
         for side in sides:
             row: dict[str, Any] = {"pixels": side, "knob": knob}
             try:
-                call(pipe, side)
+                if side == sides[0]:
+                    call(pipe, side)  # libraries start, kernels are loaded
                 fresh(device)
                 reset_peak(device)
                 row["seconds"] = seconds(lambda p=pipe, s=side: call(p, s), device)

@@ -10,7 +10,7 @@ from inferlab.lab import start
 from inferlab.models import load_language_model, load_pipeline
 from inferlab.models.fit import lab_needs
 
-from .measure import allocated, fresh
+from .measure import allocated, fresh, seconds
 
 LABS = ("lab10-memory-optimization", "lab11-end-to-end-trace", "lab12-prefill-decode", "lab16-speculative-decoding")
 
@@ -37,6 +37,32 @@ def limits(device: str, gigabytes=(8, 16, 24)) -> dict[str, Any]:
                 rows.append(row)
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0, index)
+    return {"rows": rows}
+
+
+def built(device: str, tiny: bool = False) -> dict[str, Any]:
+    """Seconds and bytes of every full-size model, made on the device; `host_bytes` is what the process's memory grew by."""
+    import psutil
+
+    from inferlab.models.full_size import dit_networks, made_on, xl_networks
+
+    dtype = torch.float32 if torch.device(device).type == "cpu" else torch.float16
+    makers = {"Stable Diffusion 1.5": lambda: load_pipeline("full", device, dtype),
+              "SDXL, UNet and VAE": lambda: made_on(xl_networks, device, dtype),
+              "DiT-XL/2": lambda: made_on(dit_networks, device, dtype),
+              "Llama, 0.5 B": lambda: load_language_model("full", device, draft=True),
+              "Llama, 8 B": lambda: load_language_model("full", device)}
+    if tiny:
+        makers = {"bundled": lambda: load_pipeline("bundled", device)}
+    rows = []
+    for name, make in makers.items():
+        fresh(device)
+        before, host = allocated(device)[0], psutil.Process().memory_info().rss
+        kept: list = []
+        took = seconds(lambda make=make, kept=kept: kept.append(make()), device)
+        rows.append({"model": name, "seconds": round(took, 2), "bytes": allocated(device)[0] - before,
+                     "host_bytes": psutil.Process().memory_info().rss - host})
+        kept.clear()
     return {"rows": rows}
 
 

@@ -114,7 +114,10 @@ def _version(name: str) -> str | None:
 
 
 def commit() -> str:
-    """The commit that is checked out, "" where there is no git or no repository."""
+    """INFERLAB_COMMIT, or the commit that is checked out; "" where there is no git or no repository."""
+    given = os.environ.get("INFERLAB_COMMIT")
+    if given:
+        return given
     try:
         return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True,
                               cwd=ROOT).stdout.strip()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -23,10 +24,12 @@ from .measure import ROOT, environment
 #: Labs where size is the lesson: with MODEL = "full", too.
 SIZE_LABS = ("lab10", "lab11", "lab12", "lab13", "lab14", "lab17", "lab18")
 
+NEEDS_ALL_CARDS = ("lab18",)
+
 
 def labs() -> list[str]:
     """Every lab that is built, in order."""
-    return sorted(path.parent.name for path in (ROOT / "source").glob("lab*/*.ipynb") if path.stem == path.parent.name)
+    return sorted(path.parent.name for path in (ROOT / "source").glob("*/*.ipynb") if path.stem == path.parent.name)
 
 
 def run_lab(lab: str, model: str, device: str) -> dict[str, Any]:
@@ -36,15 +39,20 @@ def run_lab(lab: str, model: str, device: str) -> dict[str, Any]:
     return {"lab": lab, "model": model, "device": device, **run.as_dict()}
 
 
-def start(jobs: list[tuple[str, str]], device: str, folder: Path) -> list[tuple[str, str, Path, subprocess.Popen]]:
-    """One process a job (lab, model), all at once, each writing its result to a file of its own in `folder`."""
+def start(jobs: list[tuple[str, str]], device: str, folder: Path, card: str | None = None) -> list[tuple[str, str, Path, subprocess.Popen]]:
+    """One process a job (lab, model), all at once, each writing its result to a file of its own in `folder`.
+
+    `card` is the only one that they see, except for the labs in NEEDS_ALL_CARDS.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     begun = []
     for lab, model in jobs:
         out = folder / f"{lab}-{model}.json"
+        own = {"CUDA_VISIBLE_DEVICES": card} if card and not lab.startswith(NEEDS_ALL_CARDS) else {}
+        env = {**os.environ, **own}
         command = [sys.executable, "-m", "ci.gpu.notebooks", lab, "--model", model, "--device", device, "--one", str(out)]
         with (folder / f"{lab}-{model}.log").open("w") as log:
-            begun.append((lab, model, out, subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT)))
+            begun.append((lab, model, out, subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=env)))
     return begun
 
 

@@ -7,6 +7,7 @@ import gc
 import os
 import statistics
 import time
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -19,11 +20,12 @@ GOALS = {"default depth": 1.02, "all modules": 1.15}
 
 
 def cost(pipe, call, device: str, rounds: int, short=None) -> dict[str, Any]:
-    """Ratios of traced to untraced wall time, interleaved; the order rotates, the collector rests while a run is timed.
+    """Ratios of traced to untraced wall time, on one processor, the collector at rest while a run is timed.
 
-    The ratio is the median over rounds of (traced / untraced of the same round), with the interval in which 95% of
-    bootstrap medians lie. `us_per_boundary` is CPU time of the process, less that of starting and ending the trace.
-    `short`, if given, is a call of few steps for the profiler, which is slow.
+    Every traced run stands between two untraced ones, and its ratio is to their mean: the host's speed drifts. The ratio
+    of a variant is the median over rounds, with the interval in which 95% of bootstrap medians lie. `us_per_boundary` is
+    CPU time of the process, less that of starting and ending the trace. `short`, if given, is a call of few steps for the
+    profiler, which is slow.
     """
     modules = [m for part in pipe.components.values() if isinstance(part, torch.nn.Module) for m in part.modules()]
     counts: dict[str, int] = {}
@@ -43,22 +45,40 @@ def cost(pipe, call, device: str, rounds: int, short=None) -> dict[str, Any]:
                 stack.callback(module.register_forward_hook(lambda m, a, k, o: None, with_kwargs=True).remove)
             call()
 
-    variants = {"untraced": call, "default depth": traced("default depth"), "all modules": traced("all modules", depth="all"),
+    variants = {"default depth": traced("default depth"), "all modules": traced("all modules", depth="all"),
                 "empty hooks on all modules": hooked}
-    for run in variants.values():
-        run()
-    found: dict[str, list] = {name: [] for name in variants}
-    names = list(variants)
-    for number in range(rounds):
-        for name in names[number % len(names):] + names[: number % len(names)]:
-            found[name].append(_timed(variants[name], device))
-    starts = {name: _start(pipe, device, **options) for name, options in (("default depth", {}), ("all modules", {"depth": "all"}))}
-    rows = [_row(name, found, counts.get(name), starts.get(name)) for name in names[1:]]
-    if short:
-        rows.append(_profiler(short, device))
-    return {"rows": rows, "untraced_seconds": interval([wall for wall, _ in found["untraced"]]),
-            "seconds": {name: [round(wall, 5) for wall, _ in times] for name, times in found.items()},
-            "processors": len(os.sched_getaffinity(0)), "rounds": rounds}
+    with one_processor():
+        for run in (call, *variants.values()):
+            run()
+        found: dict[str, list] = {name: [] for name in variants}
+        plain = [_timed(call, device)]
+        for _ in range(rounds):
+            for name, run in variants.items():
+                ours = _timed(run, device)
+                plain.append(_timed(call, device))
+                found[name].append((ours, plain[-2], plain[-1]))
+        starts = {name: _start(pipe, device, **options)
+                  for name, options in (("default depth", {}), ("all modules", {"depth": "all"}))}
+        rows = [_row(name, found[name], counts.get(name), starts.get(name)) for name in variants]
+        if short:
+            rows.append(_profiler(short, device))
+    walls = [wall for wall, _ in plain]
+    return {"rows": rows, "untraced_seconds": interval(walls), "rounds": rounds,
+            "untraced_again": interval([b / a for a, b in pairwise(walls)]), "untraced": [round(wall, 5) for wall in walls]}
+
+
+@contextlib.contextmanager
+def one_processor():
+    """Keeps this thread on one processor in the block, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _timed(run, device: str) -> tuple[float, float]:
@@ -82,18 +102,38 @@ def _start(pipe, device: str, **options) -> float:
     return statistics.median(_timed(empty, device)[1] for _ in range(9))
 
 
-def _row(name: str, found: dict, boundaries: int | None, start: float | None) -> dict[str, Any]:
-    pairs = list(zip(found[name], found["untraced"], strict=True))
-    median, low, high = interval([ours[0] / plain[0] for ours, plain in pairs])
-    row: dict[str, Any] = {"name": name, "ratio": median, "low": low, "high": high,
-                           "best_over_best": min(o[0] for o, _ in pairs) / min(p[0] for _, p in pairs)}
+def _row(name: str, found: list, boundaries: int | None, start: float | None) -> dict[str, Any]:
+    ratios = [2 * ours[0] / (one[0] + two[0]) for ours, one, two in found]
+    median, low, high = interval(ratios)
+    row: dict[str, Any] = {"name": name, "ratio": median, "low": low, "high": high, "rounds": len(found),
+                           "ratios": [round(ratio, 4) for ratio in ratios],
+                           "best_over_best": min(o[0] for o, _, _ in found) / min(p[0] for _, *pair in found for p in pair)}
     if boundaries:
         row |= {"boundaries": boundaries, "start_ms": start * 1e3}
     if boundaries and boundaries > 500:
-        row["us_per_boundary"] = statistics.median((o[1] - p[1] - start) / boundaries * 1e6 for o, p in pairs)
+        row["us_per_boundary"] = statistics.median(
+            (ours[1] - (one[1] + two[1]) / 2 - start) / boundaries * 1e6 for ours, one, two in found)
     if name in GOALS:
         row |= {"goal": GOALS[name], "met": median <= GOALS[name]}
     return row
+
+
+def boundary_us(device: str, count: int = 400, repeats: int = 7) -> dict[str, float]:
+    """Microseconds a boundary in a loop of modules that do nothing, best of `repeats` less the best without a trace: the
+    short way of all-modules traces, and the full one with and without the device's clock and allocator."""
+    model = torch.nn.Sequential(*[torch.nn.Identity() for _ in range(count)])
+    x = torch.ones(2, 4, 16, 16, device=device)
+
+    def best():
+        return min(_timed(lambda: model(x), device)[0] for _ in range(repeats))
+
+    plain = best()
+    found = {}
+    for name, options in {"all modules": {"depth": "all"}, "parts": {}, "parts, no allocator": {"memory": False},
+                          "parts, no clock": {"gpu_time": False}, "parts, neither": {"memory": False, "gpu_time": False}}.items():
+        with trace(model, **options):
+            found[name] = round((best() - plain) / count * 1e6, 2)
+    return found
 
 
 def _profiler(call, device: str, rounds: int = 2) -> dict[str, Any]:

@@ -1,0 +1,257 @@
+"""Writes handbook/gpu-numbers.md from the newest results under ci/results/: `python -m ci.gpu.page [--check]`.
+
+Every part of the page comes from the newest run that has that part, and says from which card and commit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .measure import ROOT
+
+RESULTS = ROOT / "ci" / "results"
+PAGE = ROOT / "handbook" / "gpu-numbers.md"
+HEAD = """\
+# The course on a GPU: numbers
+
+This page is made by `python -m ci.gpu.page` from the runs under `ci/results/`. Do not edit it. `make bench-gpu` measures
+your card and writes a run of its own; then make the page again.
+
+A number without its card, versions and spread means little. Each section names its run; the table lists the runs.
+Medians are given; the runs hold least, greatest and count. Weights are random at full size: shapes, bytes and times are
+real, pictures and texts are not.
+"""
+
+
+def newest(folder: Path = RESULTS) -> tuple[dict[str, tuple[str, Any]], list[tuple[str, dict]]]:
+    """(part -> (name of the run, data), the runs used with their environments), the newest run that has a part first.
+
+    Rows of notebooks are merged: each (lab, model) comes from the newest run that executed it.
+    """
+    runs = [(path.stem, json.loads(path.read_text("utf-8"))) for path in sorted(folder.glob("gpu-*.json"))]
+    runs.sort(key=lambda run: run[1]["environment"]["time"])
+    parts: dict[str, tuple[str, Any]] = {}
+    notebooks: dict[tuple[str, str], dict] = {}
+    for name, run in runs:
+        for part, data in run["parts"].items():
+            parts[part] = (name, data)
+        for row in run["parts"].get("notebooks", {}).get("rows", []):
+            notebooks[row["lab"], row["model"]] = row | {"run": name}
+    if notebooks:
+        parts["notebooks"] = (parts["notebooks"][0], {"rows": [notebooks[key] for key in sorted(notebooks)]})
+    used = {name for name, _ in parts.values()} | {row["run"] for row in notebooks.values()}
+    return parts, [(name, run["environment"]) for name, run in runs if name in used]
+
+
+def table(head: list[str], rows: list[list[Any]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]) + "\n"
+
+
+def ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f}" if seconds < 0.1 else f"{seconds * 1e3:.0f}"
+
+
+def gb(count: float) -> str:
+    return f"{count / 1e9:.2f}"
+
+
+def met(row: dict[str, Any]) -> str:
+    return {True: "yes", False: "no"}.get(row.get("met"), "")
+
+
+def runs_table(used: list[tuple[str, dict]]) -> str:
+    rows = []
+    for name, about in used:
+        card, packages = about["card"], about["packages"]
+        rows.append([name, f"{card['name']} ×{card['count']}", card.get("driver", ""), card.get("cuda", ""), packages["torch"],
+                     packages["transformers"], packages["diffusers"], about["commit"]])
+    return table(["run", "card", "driver", "CUDA", "torch", "transformers", "diffusers", "commit"], rows)
+
+
+def trace_part(data: dict[str, Any]) -> str:
+    sums, cost = data["sums"], data.get("cost")
+    text = (f"Stable Diffusion 1.5 at full size, float16, {data['size']}x{data['size']} pixels, {data['steps']} steps. ")
+    if cost:
+        low, high = min(cost["untraced"]), max(cost["untraced"])
+        text += (f"Untraced {cost['untraced_seconds'][0]:.3f} s (from {low:.3f} to {high:.3f} on a shared host); one untraced run "
+                 f"over the one before it: {cost['untraced_again'][0]:.3f} [{cost['untraced_again'][1]:.3f}, "
+                 f"{cost['untraced_again'][2]:.3f}], which is the noise of these ratios.\n\n")
+        rows = [[r["name"], f"{r['ratio']:.3f}", f"{r['low']:.3f} to {r['high']:.3f}", r.get("goal", ""), met(r), r.get("boundaries", ""),
+                 f"{r['us_per_boundary']:.1f}" if "us_per_boundary" in r else "", f"{r['start_ms']:.1f}" if "start_ms" in r else "",
+                 r["rounds"]] for r in cost["rows"]]
+        text += table(["", "ratio", "95% interval", "goal", "met", "boundaries", "µs each", "start and end, ms", "rounds"], rows)
+    if "boundary_us" in data:
+        text += "\nIn a loop of modules that do nothing, µs a boundary: " + ", ".join(
+            f"{name} {value:.1f}" for name, value in data["boundary_us"].items()) + ".\n"
+    if "sum_over_call" in sums:
+        text += (f"\nDevice times come from CUDA events; nothing waits inside the call. The outermost boundaries sum to "
+                 f"{sums['sum_gpu_ms']:.1f} of the call's {sums['call_gpu_ms']:.1f} ms ({sums['sum_over_call']:.1%}). "
+                 f"{sums['bound']['host']} boundaries are bound by the host, {sums['bound']['device']} by the device: "
+                 f"{sums['bound_ms']['host']:.0f} and {sums['bound_ms']['device']:.0f} ms. The highest allocated bytes, "
+                 f"{gb(sums['peak_bytes'])} GB, belong to `{sums['peak_at']}`; the allocator's own peak is "
+                 f"{gb(sums['allocator_peak'])} GB.\n")
+    return text
+
+
+def floors_part(data: dict[str, Any]) -> str:
+    return table(["what", "measured"], [
+        ["copy, bytes read and written", f"{data['copy_bytes_per_s'] / 1e12:.2f} TB/s"],
+        ["reading a matrix for one vector", f"{data['read_bytes_per_s'] / 1e12:.2f} TB/s"],
+        [f"product of two {data['matrix_side']}x{data['matrix_side']} matrices, {data['dtype']}",
+         f"{data['matrix_flops_per_s'] / 1e12:.0f} TFLOP/s"]])
+
+
+def decode_part(data: dict[str, Any], compiled: dict[str, Any] | None) -> str:
+    found, prefill = data["decode"], data["prefill"]
+    rows = [*found["rows"], *((compiled or {}).get("rows", []))]
+    text = (f"Llama 3 8B's architecture, bfloat16, batch 1, {found['context']} tokens in the cache. {gb(found['bytes'])} GB must move "
+            f"for each token: at the measured copy bandwidth the floor is {ms(found['floor_seconds'])} ms. "
+            f"Goal: {found['goal']} times the floor.\n\n")
+    shown = [[r["regime"], ms(r["median"]), f"{ms(r['min'])} to {ms(r['max'])}", f"{r['over_floor']:.2f}", met(r),
+              r.get("compile_seconds", ""), r.get("logits_apart", "")]
+             if "median" in r else [r["regime"], r["error"].split(chr(10))[0][:120], "", "", "no", "", ""] for r in rows]
+    text += table(["regime", "ms", "spread", "× floor", "met", "first call, s", "logits apart"], shown)
+    if "noise" in found:
+        text += (f"\n\"Logits apart\" is the relative distance from the model's own; summing in another order (the token inside the "
+                 f"prompt instead of after it) moves the model's own logits by {found['noise']:.3f}.\n")
+    if found.get("matvec"):
+        text += "\nMatrix and vector, each in a graph of up to four different matrices:\n\n" + table(
+            ["matrix", "library, TB/s", "Triton, TB/s"],
+            [[name, f"{m['bytes_per_s']['library'] / 1e12:.2f}", f"{m['bytes_per_s']['triton'] / 1e12:.2f}"] for name, m in found["matvec"].items()])
+    text += (f"\n**Prefill** of {prefill['tokens']:,} tokens: {prefill['flops_causal'] / 1e12:.1f} TFLOP (of attention's scores only "
+             f"those under the mask), floor {ms(prefill['floor_seconds'])} ms, goal {prefill['goal']} times.\n\n")
+    return text + table(["regime", "ms", "spread", "× floor", "met"], [
+        [r["regime"], ms(r["median"]), f"{ms(r['min'])} to {ms(r['max'])}", f"{r['over_floor']:.2f}",
+         "yes" if r["over_floor"] <= prefill["goal"] else "no"] for r in prefill["rows"]])
+
+
+def vae_part(data: dict[str, Any]) -> str:
+    text = ("Stable Diffusion's decoder. *Forecast* is lab 10's formula, three maps of the last block's input. In half precision "
+            "cuDNN's convolutions work in another memory order than PyTorch's tensors and hold copies of what goes in and out: "
+            "4 maps, with one picture in a pass 4¾ (`ci/gpu/vae.py` says where). *Off* is allocator's peak over forecast, less 1.\n\n")
+    for dtype, rows in ((data["dtype"], data["rows"]), ("float32", data.get("float32", {}).get("rows", []))):
+        if not rows:
+            continue
+        text += f"\n{dtype}:\n\n" + table(
+            ["pixels", "pictures", "knob", "allocator, GB", "forecast, GB", "off", "with copies, GB", "off", "seconds"],
+            [[r["pixels"], r["batch"], r["knob"], gb(r["peak"]), gb(r["forecast"]), f"{r['off_by']:+.0%}",
+              gb(r["with_copies"]) if "with_copies" in r else "", f"{r['copies_off_by']:+.0%}" if "with_copies" in r else "",
+              f"{r['seconds']:.2f}"] for r in rows if "peak" in r])
+    return text
+
+
+def knobs_part(data: dict[str, Any]) -> str:
+    text = (f"{data['pictures']} pictures, {data['steps']} steps, no guidance, float16, the whole pipeline with its weights; SDXL without "
+            "text encoders. Peak in GB (allocator) and seconds of one call; model offload by components, group offload by "
+            "layers on a second stream.\n\n")
+    for key, title in (("sd15", "Stable Diffusion 1.5"), ("sdxl", "SDXL")):
+        rows = data.get(key, {}).get("rows", [])
+        if not rows:
+            continue
+        sides = list(dict.fromkeys(r["pixels"] for r in rows))
+        cells = {(r["knob"], r["pixels"]): r for r in rows}
+        text += f"\n{title}:\n\n" + table(
+            ["knob", *[f"{side}" for side in sides]],
+            [[knob, *[_cell(cells.get((knob, side))) for side in sides]] for knob in dict.fromkeys(r["knob"] for r in rows)])
+    return text
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    return "does not fit" if "peak" not in row else f"{gb(row['peak'])} GB, {row['seconds']:.2f} s"
+
+
+def notebooks_part(data: dict[str, Any]) -> str:
+    rows = []
+    for r in data["rows"]:
+        problem = r["problems"][-1] if r["problems"] else ""
+        raised = next((p for p in r["problems"] if p.startswith("raised")), problem).split("\n")[0][:110]
+        rows.append([r["lab"], r["model"], f"{r['points']:g} of {r['maximum'] or 0:g}", f"{r.get('seconds', 0):.0f}",
+                     f"{r['held_bytes'] / 1e9:.2f}" if "held_bytes" in r else "", raised, r["run"]])
+    return ("Solutions, executed through papermill with DEVICE = \"cuda\"; several at once on one card, so the seconds are no "
+            "benchmark. Held: by the kernel's allocator at the end.\n\n"
+            + table(["lab", "model", "points", "s", "held, GB", "problem", "run"], rows))
+
+
+def limits_part(data: dict[str, Any]) -> str:
+    rows = [[r["gigabytes"], r["lab"], gb(sum(r["needs"].values())), "starts" if r["starts"] else "says so, nothing allocated"
+             if not r["allocated_then"] else "allocated before it said so", gb(r["loaded_bytes"]) if "loaded_bytes" in r else "",
+             "yes" if r["as_foretold"] else "no"] for r in data["rows"]]
+    said = next((r["says"] for r in data["rows"] if not r["starts"]), None)
+    text = "The allocator limited to a smaller card's size, MODEL = \"full\".\n\n" + table(
+        ["limit, GB", "lab", "needs, GB", "", "weights loaded, GB", "as foretold"], rows)
+    return text + (f"\nWhat a lab says:\n\n    {said}\n" if said else "")
+
+
+def build_part(data: dict[str, Any]) -> str:
+    return table(["model", "seconds", "GB on the device", "GB on the host"], [
+        [r["model"], f"{r['seconds']:.2f}", gb(r["bytes"]), gb(max(0, r["host_bytes"]))] for r in data["rows"]])
+
+
+def parallel_part(data: dict[str, Any]) -> str:
+    decode = data["decode"]
+    text = (f"{data['ranks']} processes, {data['backend']}, the 8-B architecture split by heads and by the MLP's width; one step in a CUDA "
+            f"graph, products by the library. Speedup {decode['speedup']:.2f}.\n\n")
+    text += table(["", "ms a token", "spread", "GB of weights a card"], [
+        [r["name"], ms(r["median"]), f"{ms(r['min'])} to {ms(r['max'])}", gb(r["weight_bytes_per_card"])] for r in decode["rows"]])
+    return text + "\n" + table(["sum over both", "µs", "bus bandwidth, GB/s"], [
+        [name, f"{r['median'] * 1e6:.1f}", f"{r['bus_bytes_per_s'] / 1e9:.1f}"] for name, r in data["exchange"].items()])
+
+
+def offload_part(data: dict[str, Any]) -> str:
+    kinds: dict[str, int] = {}
+    for row in data.get("rows", []):
+        kinds[row["kind"]] = kinds.get(row["kind"], 0) + 1
+    events = " ".join(f"{what} {name}," for what, name in data["events"]).rstrip(",")
+    text = f"The bundled pipeline with model offload, against a plain run: {', '.join(f'{n} {k}' for k, n in kinds.items())}. "
+    text += f"Moves and runs in order: {events}; {data['carried_bytes'] / 1e6:.1f} MB carried in.\n"
+    return text + ("\nRows that are neither of kind \"device\" nor a hook's:\n\n" + "\n".join(f"- `{row}`" for row in data["unexplained"]) + "\n"
+                   if data["unexplained"] else "\nEvery row is of kind \"device\" or a hook's boundary.\n")
+
+
+SECTIONS: list[tuple[str, str, Callable[[Any], str]]] = [
+    ("notebooks", "Every lab on a GPU", notebooks_part), ("limits", "Cards that are too small", limits_part),
+    ("build", "Full-size models, made on the device", build_part), ("floors", "What the card can do", floors_part),
+    ("decode", "Decode and prefill against their floors", lambda d: ""), ("trace", "What tracing costs", trace_part),
+    ("vae", "A decode's peak, forecast and measured", vae_part), ("knobs", "Memory knobs", knobs_part),
+    ("offload", "What offload leaves in a trace", offload_part), ("parallel", "Two cards", parallel_part),
+]
+
+
+def page(folder: Path = RESULTS) -> str:
+    """The whole page as Markdown."""
+    parts, used = newest(folder)
+    text = HEAD + "\n## Runs\n\n" + runs_table(used)
+    for part, title, write in SECTIONS:
+        if part not in parts:
+            continue
+        name, data = parts[part]
+        body = decode_part(data, parts["compile"][1] if "compile" in parts else None) if part == "decode" else write(data)
+        text += f"\n## {title}\n\n" + ("" if part == "notebooks" else f"*Run {name}.*\n\n") + body
+    return text
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Write the page, or with --check say whether it is current (exit 1 if not)."""
+    parser = argparse.ArgumentParser(prog="python -m ci.gpu.page", description=__doc__.split("\n")[0])
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args(argv)
+    text = page()
+    if options.check:
+        current = PAGE.exists() and PAGE.read_text("utf-8") == text
+        print("current" if current else f"out of date: run python -m ci.gpu.page ({PAGE.name})")
+        return 0 if current else 1
+    PAGE.write_text(text, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
