@@ -30,6 +30,7 @@ class Found:
     refuted: list[str] = field(default_factory=list)
     hedged: list[str] = field(default_factory=list)
     any: bool = False
+    strangers: list[str] = field(default_factory=list)
     loose: list[tuple[Quantity, str]] = field(default_factory=list)
     numbers: set[str] = field(default_factory=set)
 
@@ -66,17 +67,17 @@ def read_amounts(parts: list[Sentence], wanted: Amounts, rubric: Rubric, facts: 
         found.wrong += turned(sentence, moves)
         found.misplaced += misplaced_counts(sentence, places, counts, vocabulary)
     if loose and not found.wrong:
-        _adopt(found, parts, wanted, counts, every, vocabulary)
+        _adopt(found, parts, wanted, counts, every, facts, vocabulary)
     return found
 
 
-def _adopt(found: Found, parts: list[Sentence], wanted: Amounts, counts: Mapping, shapes: list[tuple], vocabulary: Vocabulary) -> None:
+def _adopt(found: Found, parts: list[Sentence], wanted: Amounts, counts: Mapping, shapes: list[tuple], facts: Mapping, vocabulary: Vocabulary) -> None:
     """Give the numbers that stand alone to the key terms that the answer names."""
     named = {m.term for s in parts for m in vocabulary.mentions(s)}
     keys = [k.partition("=")[0].strip() for k in wanted.key]
-    numbers = [a for a, _ in found.loose]
-    known = [v for values in counts.values() for v in values] + [d for shape in shapes for d in shape]
-    if any(not any(a.is_like(v) for v in known) for a in numbers):
+    known = [v for values in counts.values() for v in values] + [d for shape in shapes for d in shape] + [v for v in facts.values() if isinstance(v, (int, float))]
+    found.strangers = [w for a, w in found.loose if not any(a.is_like(v) for v in known)]
+    if found.strangers:
         return
     for term in sorted(set(keys) & named):
         for amount, word in found.loose:
@@ -107,7 +108,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
             if term is None:
                 if not (away or supposed) and _loose(tokens, i):
                     loose.append((t.amount, t.word))
-                if not (away or supposed) and t.amount.kind == "count":
+                if not (away or supposed) and t.amount.kind == "count" and not _names(tokens, i):
                     found.loose.append((t.amount, t.word))
                 continue
             right = any(t.amount.is_like(v) for v in counts[term])
@@ -128,6 +129,11 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
             if any(amount.is_like(v) for v in counts[term]):
                 found.counts[term] = word
                 found.numbers.add(f"{term}={amount.value}")
+
+
+def _names(tokens, i: int) -> bool:
+    """Whether a number is a setting or a name rather than a count: `guidance 4.0`, `section 3`."""
+    return tokens[i].word in ("one", "single", "two") and not tokens[i - 1].word in ("is", "to", "=", "into", "of", "becomes") if i else False
 
 
 def _index(tokens, i: int) -> bool:
@@ -175,12 +181,14 @@ def _owner(i: int, mentions: list[Mention], of: Mapping, tokens) -> str | None:
     named = [m for m in mentions if m.term in of]
     before = [m for m in named if m.end <= i and clear(m.end, i)]
     after = [m for m in named if m.at > i and clear(i + 1, m.at)]
+    if after and after[0].at - i <= 4 and tokens[i + 1].word in ("at", "in", "for", "inside", "to", "into", "on"):
+        return after[0].term
     if before and after:
         return before[-1].term if i - before[-1].end <= after[0].at - i else after[0].term
     return before[-1].term if before else after[0].term if after else None
 
 
-_LINK = frozenset(listed("is are was were be not isn't aren't never of = : equals has have to the with at in a my from only still always changes changed change increases increased doubles doubled rises rose expands extends shrinks drops turns gets got starts started jumps growing changing stays stay remains remain size length count axis "
+_LINK = frozenset(listed("does do did grow is are was were be not isn't aren't never of = : equals has have to the with at in a my from only still always changes changed change increases increased doubles doubled rises rose expands extends shrinks drops turns gets got starts started jumps growing changing stays stay remains remain size length count axis "
                   "dimension dim number becomes become goes grew grows go went ran runs ends end reaches reached reach up until -> \u2192 ( ) as by value about over"))
 
 
@@ -191,9 +199,10 @@ _BINDS = frozenset(listed("is are was were be not isn't aren't of = : equals has
 def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | None:
     """The term that a number counts: right behind it (`4 channels`, `20 denoising steps`) or before it (`batch of 2`)."""
     after = [m for m in mentions if m.at > i]
-    if after and after[0].at - i <= 3 and after[0].term in counts and all(
-            t.kind == "word" and t.word not in _LINK | {"and", "for", "into", "on", "while", "but", "when", "per", "each", "every", "instead"} for t in tokens[i + 1:after[0].at] if t.word not in ("-",)):
-        return after[0].term
+    counted = next((m for m in after if m.at - i <= 3 and m.term in counts), None)
+    if counted and all(
+            t.kind == "word" and t.word not in _LINK | {"and", "for", "into", "on", "while", "but", "when", "per", "each", "every", "instead"} for t in tokens[i + 1:counted.at] if t.word not in ("-",)):
+        return counted.term
     before = [m for m in mentions if m.end <= i and not (m.term not in counts and tokens[m.at - 1].word in ("of", "the"))]
     if tokens[i].word in ("one", "single", "two") and not (tokens[i - 1].word in ("is", "=", ":", "of", "to", "are")):
         return None

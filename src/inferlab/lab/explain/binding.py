@@ -10,13 +10,14 @@ _TRANSITIVE = frozenset(("fre", "cut", "sav", "trim", "avoid", "skip", "remov", 
 _STOP = {",", ":", "(", ")", "\u2192", "->", "=>", "="}
 
 
-def weak_spend(tokens: tuple[Token, ...], cues: list) -> list:
+def weak_spend(tokens: tuple[Token, ...], cues: list, quantities: list) -> list:
     """`uses more memory`: the `more` decides; `adds` after a lever is still a verb."""
     kept = []
     for n, cue in enumerate(cues):
         nearby = cues[n + 1] if n + 1 < len(cues) else None
         follows = nearby and nearby[0] - cue[1] <= 3 and nearby[2] in ("mod", "good", "carry", "same") and not any(
-            t.word in _STOP or t.word in lex.BREAKS for t in tokens[cue[1]:nearby[0]])
+            t.word in _STOP or t.word in lex.BREAKS for t in tokens[cue[1]:nearby[0]]) and not any(
+                cue[1] <= q[0] and q[1] <= nearby[0] for q in quantities)
         if cue[2] in ("spend", "win", "lose") and follows and nearby[2] != "same" and (cue[2] != "lose" or nearby[2] in ("mod", "carry")):
             continue
         if cue[2] == "verb" and follows and nearby[2] in ("mod",) and tokens[cue[0]].stem in ("add", "gain", "sav", "sink"):

@@ -49,6 +49,8 @@ def effects(sentence: Sentence, table: Table = _QUANTITY, says: Table | None = N
         s = says.match(tokens, i) if says is not None else None
         if s and not (q and q[0] > s[0]) and not (c and c[0] > s[0]):
             said.append((i, i + s[0], *s[1]))
+        if not c and not q and tokens[i].kind == "amount" and _factor(tokens, i):
+            c = (_factor(tokens, i), ("mod", 1))
         if c and c[1][0] == "mod" and tokens[i].word in _MASKED.get(tokens[i - 1].word if i else "", ()):
             c = None
         if c and c[1][0] == "same" and tokens[i + 1:i + 2] and tokens[i + 1].word in ("time", "moment", "run", "way", "call", "pass", "step", "seed", "prompt", "as", "number", "gpu", "card", "shape", "noise"):
@@ -68,7 +70,7 @@ def effects(sentence: Sentence, table: Table = _QUANTITY, says: Table | None = N
             i += 1
         else:
             i += 1
-    cues = weak_spend(tokens, cues)
+    cues = weak_spend(tokens, cues, quantities)
     marks = own_negators(sentence)
     out: list[Effect] = []
     for cue in cues:
@@ -81,6 +83,15 @@ def effects(sentence: Sentence, table: Table = _QUANTITY, says: Table | None = N
     out = [replace(e, negated=e.at not in again and negated(tokens, e.cue if e.cue >= 0 else e.at, marks), hedged=bool(hedges),
                    words=" ".join(t.word for t in tokens[e.at:e.end])) for e in out]
     return sorted(set(out), key=lambda e: (e.at, e.end, e.quantity, e.sign))
+
+
+def _factor(tokens: tuple[Token, ...], i: int) -> int:
+    """How many tokens a factor takes that raises what follows (`5x the compute`, `five times the work`), 0 if none starts here."""
+    amount = tokens[i].amount
+    if amount is None or not isinstance(amount.value, (int, float)) or amount.value <= 1:
+        return 0
+    used = 1 if amount.kind == "ratio" else 2 if amount.kind == "count" and tokens[i + 1:i + 2] and tokens[i + 1].word == "times" else 0
+    return used if used and tokens[i + used:i + used + 1] and tokens[i + used].word in ("the", "more", "as") else 0
 
 
 def _traded(tokens: tuple[Token, ...], quantities: list) -> list[Effect]:
@@ -105,12 +116,13 @@ def _what_is(tokens: tuple[Token, ...], cues: list, quantities: list) -> list[Ef
         verb = next((j for j in range(i + 1, min(i + 8, len(tokens))) if tokens[j].stem in _GAIN | _PAY), None)
         if verb is None:
             continue
+        copula = None
         if i and tokens[i - 1].word in ("is", "are", "was"):
             named = next((q for q in reversed(quantities) if q[1] <= i - 1 and i - 1 - q[1] <= 2 and q[2] != "lever"), None)
         else:
             copula = next((j for j in range(verb + 1, min(verb + 8, len(tokens))) if tokens[j].word in ("is", "are", "was")), None)
             named = next((q for q in quantities if copula is not None and 0 < q[0] - copula <= 4 and q[2] != "lever"), None)
-        if named and not any(max(named[0] - 4, verb) < c[0] < named[0] and c[2] in ("mod", "good", "carry", "verb") for c in cues):
+        if named and not any(max(named[0] - 4, verb, copula if copula is not None else 0) < c[0] < named[0] and c[2] in ("mod", "good", "carry", "verb") for c in cues):
             sign = lex.GOOD.get(named[2], 1) * (1 if tokens[verb].stem in _GAIN else -1)
             out.append(Effect(named[2], sign, min(i, named[0]), max(verb + 1, named[1])))
     return out

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from rapidfuzz import fuzz
 
-from .order import ENOUGH, NONE, impossible, text_score
+from .order import ENOUGH, NONE, SHORT, impossible, text_score
 from .prose import FUNCTION_WORDS
 from .words import Sentence, clean, odd_alphabet, sentences
 
@@ -45,7 +45,7 @@ _FRAME = re.compile(
     r"|\b(?:mistake|misconception|error|myth|misunderstanding|fallacy|confusion|mix-up|trap)s?\b[^.;:\n]{0,25}\b(?:(?:is|are|would be) (?:to (?:think|believe|assume|say|claim)|that|thinking|assuming|believing)|to (?:think|believe|assume|say))"
     r"|\b(?:i|we) (?:used to|had|once|first|initially|originally|previously|at first)\s+(?:think|thought|believe|believed|expect|expected|assume|assumed)"
     r"|\b(?:i|we) (?:thought|expected|assumed|believed|doubt|dispute|reject|deny|disagree|refuse)\b"
-    r"|\b(?:contrary to|against) (?:the |what |popular |this )|\b(?:the )?(?:following|statement|claim|idea|notion|belief|view|assertion|sentence)s?(?: \w+){0,4} (?:is|are) (?:\w+ )?(?:false|wrong|untrue|incorrect|not true|mistaken|a myth|a lie)"
+    r"|\b(?:contrary to (?:the |what |popular |this )|against (?:what |popular ))|\b(?:the )?(?:following|statement|claim|idea|notion|belief|view|assertion|sentence)s?(?: \w+){0,4} (?:is|are) (?:\w+ )?(?:false|wrong|untrue|incorrect|not true|mistaken|a myth|a lie)"
     r"|\b(?:the )?(?:following|opposite|reverse|contrary|negation) (?:\w+ ){0,5}(?:is|are|holds?|would be) (?:\w+ )?(?:true|the case|right|correct)?"
     r"|\b(?:false|wrong|incorrect|not true|untrue|lie|myth|nope|not|misconception|fiction|no)\s*[:!]"
     r"|\b(?:people|many|some|others|somebody|someone|beginners|novices|most)(?: \w+){0,2} (?:often |might |may |would |will |could |wrongly |mistakenly )*(?:say|think|claim|believe|assume|imagine|suppose)s?\b"
@@ -66,7 +66,7 @@ _RETRACTION = re.compile(
 
 
 _TAKEN_BACK = re.compile(
-    r"(?:[.!?,;:()-]|\s-)\s*(?:well,? |actually,? |but |and |oh,? |hm+,? )*(?:no|not|nope|nah|never|wrong|false|untrue|incorrect|nonsense|joke|joking|(?:just |only )?kidding|"
+    r"(?:[.!?,;:(-]|\s-)\s*(?:well,? |actually,? |but |and |oh,? |hm+,? )*(?:no|not|nope|nah|never|wrong|false|untrue|incorrect|nonsense|joke|joking|(?:just |only )?kidding|"
     r"scratch that|never mind|forget (?:it|that|this)|not really|not at all|not so|not true|as if|yeah,? right|lies?|sarcasm|psych)\W*$"
     r"|(?<!\bis)(?<!\bare)(?<!\bwas)(?<!\bwere)(?<!\bdo)(?<!\bdoes)(?<!\bdid)(?<!\bhas)(?<!\bhave)(?<!\bcan)(?<!\bwill)\s(?:not|nope|nah)[\s!.]*$|\bsaid (?:nobody|no one|no-one|noone)\b|\bbut (?:this|that|it|none of it|all of it)(?:'s| is| was|'s all| is all)? (?:not|never|n't|wrong|false|nonsense|untrue|incorrect|a lie|made up)\b"
     r"|\bor so (?:they|people|i'm told|it is said)\b|\bi (?:take (?:it|that|this) back|lied|am lying|made (?:this|that|it) up)\b|\bnot what happens\b", re.IGNORECASE)
@@ -237,6 +237,12 @@ def listing(parts: list[Sentence]) -> bool:
     return False
 
 
+def _arrowed(parts: list[Sentence]) -> bool:
+    """Whether a text has an arrow between two amounts, or a term's amounts: an order that no shuffle leaves."""
+    return any(t.kind == "arrow" and 0 < i < len(s.tokens) - 1 and s.tokens[i + 1].kind == "amount" and any(u.kind == "amount" for u in s.tokens[max(0, i - 2):i])
+               for s in parts for i, t in enumerate(s.tokens))
+
+
 def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: bool = True) -> Gate:
     """Run the gates on one field. `source` is the question and the lab's text; `ordered` says that what earns the slot
     depends on the order of words already, so that the prose gate need not be as strict."""
@@ -268,7 +274,7 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
     bare = words >= 5 and not any(t.word in FUNCTION_WORDS for s in parts for t in s.words) and not any(t.kind == "punct" for s in parts for t in s.tokens)
     if (bare and score < ENOUGH) or score < NONE and words >= 9 and any(impossible([t.word for t in s.tokens]) for s in parts):
         return Gate("deny", "This does not read as sentences.", (f"prose score {score:.2f}",))
-    if score < ENOUGH:
+    if score < (ENOUGH if words >= 9 else SHORT) and not (score >= NONE / 2 and _arrowed(parts)):
         return Gate("review", "This hardly reads as sentences; a person will read it.", (f"prose score {score:.2f}",))
     return Gate()
 

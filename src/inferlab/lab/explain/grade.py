@@ -35,8 +35,21 @@ def grade(explanation: Explanation, rubric: Rubric, facts: object = None) -> dic
     out = {}
     for name, slot in rubric.slots.items():
         text = texts.get(canonical(slot.reads or name), "")
+        if len(text.split()) >= 5 and _repeated(canonical(slot.reads or name), text, texts):
+            out[name] = deny("This repeats another field of the explanation word for word.", (text[:80],))
+            continue
         out[name] = whole if whole and text.strip() else grade_slot(text, slot, rubric, known)
     return out
+
+
+def _repeated(label: str, text: str, texts: Mapping[str, str]) -> bool:
+    """Whether a field before this one has the same words."""
+    for other, said in texts.items():
+        if other == label:
+            return False
+        if said.casefold().split() == text.casefold().split():
+            return True
+    return False
 
 
 def _typed_labels(explanation: Explanation) -> tuple[str, ...]:
@@ -151,7 +164,7 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
         for r in found:
             wrong = [c for part in claims(entry, rubric.terms) for c in part if says(c, r, context, lenient=False)]
             shared = any(c.subject in r.agents and c.subject not in {w.subject for w in wrong} and says(c, r, context, lenient=False) for c in right)
-            if wrong and not shared and not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") for c in wrong)):
+            if wrong and not shared and not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") or (not c.object and not r.agents) for c in wrong)):
                 return (review("This may say two things; a person will read it.", (r.text,)) if r.hedged
                         else deny(message or "This names the wrong thing.", (r.text,)))
     if not slot.award:
@@ -173,9 +186,16 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
         shown = loosely(slot, rubric, found, parts, words)
         if shown:
             return award("", shown)
+    if not hedged and len(slot.award) and not context & _subject_terms(slot, rubric):
+        return deny("This names nothing of what the question asks about.")
     if hedged:
         return review("This leaves open which of two things holds; a person will read it.", (hedged[0].text,))
     return review("What does what could not be read here for certain; a person will read it.")
+
+
+def _subject_terms(slot: Slot, rubric: Rubric) -> frozenset[str]:
+    """The terms of a slot's claims, right and wrong ones."""
+    return frozenset(t for entry in [*slot.award, *slot.deny] for part in claims(entry, rubric.terms) for c in part for t in (c.subject, c.object)) - {"*", ""}
 
 
 def _amounts(found: Found, slot: Slot) -> Outcome:
@@ -195,6 +215,8 @@ def _amounts(found: Found, slot: Slot) -> Outcome:
         return review(f"It is not clear whose shape is meant: {found.doubtful[0]}.", tuple(found.doubtful))
     if found.misplaced:
         return review(f"It is not clear whose number is meant: {found.misplaced[0]}.", tuple(found.misplaced))
+    if found.strangers and not wanted.optional:
+        return review(f"It is not clear what {found.strangers[0]} counts; a person will read it.", tuple(found.strangers))
     if enough or wanted.optional:
         return award("", quoted)
     if not (quoted or found.doubtful or found.parts or found.any):
@@ -221,10 +243,14 @@ def _trend(reading: Reading, slot: Slot) -> Outcome:
     costs = [w for q in trend.cost for w in reading.right.get(q, [])]
     if gains and costs and (not reading.joined or len(reading.named - {"speed"}) > 4):
         return review("This lists quantities rather than relate them; a person will read it.", tuple(gains + costs))
+    if gains and costs and reading.factors:
+        return review("Its factors do not go together; a person will read it.", tuple(reading.factors))
     if gains and costs and (reading.lever or trend.switch) and reading.strong and not (reading.unsure and len(reading.strong) < 2):
         return award("", tuple(gains + costs))
     if reading.hedged:
         return review("This leaves the direction open; a person will read it.", tuple(reading.hedged))
+    if not (reading.right or reading.unsure or reading.unplaced or reading.named or reading.hedged):
+        return deny("This names nothing that is gained or paid, and no way in which anything goes.")
     missing = "what is gained" if not gains else "what is paid" if not costs else "what is changed"
     return review(f"It could not be read here {missing}, and which way; a person will read it.", tuple(gains + costs))
 

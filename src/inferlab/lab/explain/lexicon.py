@@ -80,9 +80,9 @@ NEGATORS = frozenset(listed("""not no never neither nor cannot without don't doe
 wouldn't shouldn't hasn't haven't hadn't ain't dont doesnt didnt isnt arent wasnt werent wont cant nobody nothing none
 hardly scarcely barely rarely seldom"""))
 HEDGES = _table({0: "maybe, perhaps, possibly, might, not sure, no idea, don't know, dont know, not certain, unsure, could be, either way, "
-                    "or something, i guess, who knows, or maybe, it depends, depending, presumably, supposedly, up or down, "
-                    "more or less, faster or slower, slower or faster, better or worse, not entirely sure, probably, i suppose, kind of maybe, "
-                    "up and down, and/or, whichever, one or the other, hard to tell, or both, it may be the, may or may not, might or might not, or perhaps, or not, depends on how, depends how, some number like, can be 1 or, could be 1 or, depends on, or the other way, or vice versa, or opposite, or the opposite, hard to say"})
+                    "or something, who knows, or maybe, it depends, depending, supposedly, up or down, "
+                    "more or less, faster or slower, slower or faster, better or worse, not entirely sure, i suppose, kind of maybe, "
+                    "up and down, and/or, whichever, one or the other, hard to tell, or both, it may be the, may or may not, might or might not, or perhaps, or not, depends on how, depends how, some number like, can be 1 or, could be 1 or, or the other way, or vice versa, or opposite, or the opposite, hard to say"})
 SATURATION = _table({0: "saturate, saturates, plateau, plateaus, diminishing, diminishing returns, at some point, beyond, after a while, after a "
                         "point, eventually, flatten, flattens, level off, levels off, until, past a certain, marginal, hardly any further, up to a "
                         "point, converge, barely, no longer, stops, stop, at which point, further improvement, past that, past about, after that"})

@@ -12,7 +12,7 @@ _BACK = frozenset(listed("instead from was were used than before out rather orig
 _STAYS = frozenset(listed("stay stays stayed remain remains remained keeps kept unchanged constant"))
 _INTO = frozenset(listed("in inside within at into for to entering enters enter through reaches reach meets meet"))
 _GETS = frozenset(listed("gets get sees see receives receive takes take has have handles eats given accepts runs processes works"))
-_ELSEWHERE = frozenset(listed("before after outside until without not except but whereas while and , ; ("))
+_ELSEWHERE = frozenset(listed("before after outside until without not except but whereas while and , ; : ( vs versus against"))
 
 
 def turned(sentence: Sentence, moves: list[tuple[object, object]]) -> list[str]:
@@ -32,8 +32,11 @@ def turned(sentence: Sentence, moves: list[tuple[object, object]]) -> list[str]:
                         and not any(w in (",", ";", "while", "whereas") for w in between) and ("to" not in between or set(between) & (_BECOMES - {"to"}) or any(
                             t.word == "from" for t in tokens[max(0, i - 4):i]))):
                     out.append(f"{tokens[i].word} before {tokens[j].word}")
-            near = [t.word for t in tokens[max(0, i - 4):i]]
-            if (_is(first, before) or _is(first, after)) and before != after and isinstance(before, tuple) and set(near) & _STAYS:
+            wide = isinstance(before, tuple)
+            ahead = [t.word for t in tokens[max(0, i - (4 if wide else 2)):i]]
+            near = ahead + ([t.word for t in tokens[i + 1:i + 5]] if wide else [])
+            if (_is(first, before) or _is(first, after)) and before != after and set(near) & _STAYS and not (
+                    wide and set(ahead) & {"channels", "batch", "values"}):
                 out.append(f"{tokens[i].word} unchanged")
     return out
 
@@ -46,7 +49,8 @@ def misplaced_counts(sentence: Sentence, places: Mapping, counts: Mapping, vocab
     mentions = [m for m in vocabulary.mentions(sentence) if m.term in places]
     marks = own_negators(sentence)
     for i, t in enumerate(tokens):
-        if t.kind != "amount" or t.amount.kind != "count" or negated(tokens, i, marks) or t.word in ("one", "single"):
+        if t.kind != "amount" or t.amount.kind != "count" or negated(tokens, i, marks) or t.word in ("one", "single") or any(
+                w.word in ("instead", "than", "not") for w in tokens[max(0, i - 2):i]):
             continue
         for m in mentions:
             if m.at > i:

@@ -16,6 +16,8 @@ from .words import Sentence
 
 ENOUGH = 0.4
 """Award only from this score on."""
+SHORT = 0.2
+"""The same for texts of fewer than nine words, which tell less."""
 NONE = 0.02
 """Deny below this score, where the text has neighbours that no sentence has."""
 _DETERMINERS = frozenset(listed("the a an my your our their its every each this these"))

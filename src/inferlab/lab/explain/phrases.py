@@ -28,7 +28,7 @@ class Table:
         """(number of tokens, value) of the longest phrase that starts at token `at`, hyphens skipped."""
         best: tuple[int, object] | None = None
         first = tokens[at].stem
-        rows = self.by_first.get(first, ())
+        rows = self.by_first.get(first, ()) if tokens[at].amount is None else self.by_first.get(tokens[at].word, ())
         prefixed = self.by_prefix.get(first[:2])
         if prefixed:
             rows = [*rows, *(row for row in prefixed if first.startswith(row[0][0][:-1]))]

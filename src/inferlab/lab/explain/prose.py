@@ -122,8 +122,8 @@ def model() -> OrderModel:
 @lru_cache(maxsize=1)
 def known_words() -> frozenset[str]:
     """Common English words: these are never taken for a misspelt term."""
-    path = resources.files("inferlab") / "weights" / "prose" / "words.txt"
-    return frozenset(path.read_text(encoding="utf-8").split())
+    folder = resources.files("inferlab") / "weights" / "prose"
+    return frozenset(word for name in ("words.txt", "more_words.txt") for word in (folder / name).read_text(encoding="utf-8").split())
 
 
 _DETERMINERS = frozenset(listed("the a an my your our their its every"))

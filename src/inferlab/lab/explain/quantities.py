@@ -36,7 +36,7 @@ _SHAPE = re.compile(
     + r"){1,7})[ \t]{0,3},?[ \t]{0,3}[\])]"
     + r"|(?<![\w.,])(" + r"\d{1,7}(?:[ \t]{0,2}[x×*][ \t]{0,2}\d{1,7}){1,7}" + r")(?![\w*×]|\.\d)"
     + r"|(?<![\w.,])(" + r"\d{1,7}(?:[ \t]{1,2}by[ \t]{1,2}\d{1,7}){1,7}" + r")(?![\w])"
-    + r"|(?<![\w.,])(" + r"\d{1,6}(?:,[ \t]{0,2}\d{1,6}){3,6}" + r")(?![\w,]|\.\d)", re.IGNORECASE)
+    + r"|(?<![\w.,])(" + r"\d{1,6}(?:,[ \t]{0,2}\d{1,6}){3,6}" + r")(?![\w]|,[ \t]{0,2}\d|\.\d)", re.IGNORECASE)
 _ONE_DIM = re.compile(r"[\[(][ \t]{0,2}(\d{1,7}),[ \t]{0,2}[\])]|torch\.size\(\[(\d{1,7})\]\)", re.IGNORECASE)
 _DTYPE = re.compile(r"(?<![\w.])(?:torch\.)?(" + "|".join(sorted(map(re.escape, _DTYPE_OF), key=len, reverse=True))
                     + r")(?:[ -]?precision)?(?![\w-])", re.IGNORECASE)

@@ -44,6 +44,7 @@ class Reading:
     joined: bool = False
     strong: set[str] = field(default_factory=set)
     unsure: list[str] = field(default_factory=list)
+    factors: list[str] = field(default_factory=list)
 
 
 @lru_cache(maxsize=128)
@@ -103,7 +104,29 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
             _place(reading, e, pull, signs, hedged, bool(saturated), inside)
         if levers:
             carried = levers[-1][1]
+    if not trend.switch:
+        reading.factors = _factors(parts)
     return reading
+
+
+def _factors(parts: list[Sentence]) -> list[str]:
+    """The factors that an answer names (`halve`, `five times`, `from 10 to 50`), [] where all are about the same one."""
+    found: list[tuple[float, str]] = []
+    for s in parts:
+        tokens = s.tokens
+        for i, t in enumerate(tokens):
+            after = tokens[i + 1].word if i + 1 < len(tokens) else ""
+            if t.word in ("half", "halve", "halves", "halved", "halving", "twice", "double", "doubles", "doubled", "doubling"):
+                found.append((2.0, t.word))
+            elif t.kind == "amount" and (t.amount.kind == "ratio" or (t.amount.kind == "count" and after == "times" and tokens[i + 2:i + 3] and tokens[i + 2].word in ("as", "the", "more"))):
+                found.append((float(t.amount.value), t.word))
+            elif t.kind == "amount" and t.amount.kind == "count":
+                other = next((j for j in range(i + 1, min(i + 5, len(tokens))) if tokens[j].kind == "amount" and tokens[j].amount.kind == "count"), None)
+                if other and t.amount.value and tokens[other].amount.value and {w.word for w in tokens[i + 1:other]} & {"to", "instead", "->", "rather", "\u2192"}:
+                    a, b = float(t.amount.value), float(tokens[other].amount.value)
+                    found.append((max(a, b) / min(a, b), f"{t.word} {tokens[other].word}"))
+    values = [v for v, _ in found if v > 1]
+    return [w for _, w in found] if values and max(values) > 1.2 * min(values) else []
 
 
 def _place(reading: Reading, e: Effect, pull: int, signs: dict[str, int], hedged: bool, saturated: bool, inside: bool) -> None:
