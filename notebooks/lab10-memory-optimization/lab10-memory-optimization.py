@@ -994,7 +994,7 @@ RUBRIC = Rubric(
     question="What you gain and what you pay when you switch tiling on.",
     lab="Tiling is not lossless. Two answers for the same pixels, faded into each other: they were not equal.",
     terms={
-        "tiling": '"tiling", vae tiling, tiled decode, tiled',
+        "tiling": '"tiling", vae tiling, tiled decode, "tiled"',
         "vae": "decoder, vae*",
     },
     slots={"trade-off": Slot(trend=Trend(

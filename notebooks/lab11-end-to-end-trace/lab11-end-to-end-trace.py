@@ -1032,7 +1032,8 @@ RUBRIC = Rubric(
                                ((4, 16, 16), (3, 128, 128))]),
         loose=True,
         deny={"batch shrinks/changes": "The batch stays as it is in the decode.", "side shrink/decrease": "The sides grow in the decode.",
-              "channels grow/increase/expand": "There are fewer channels after the decode, not more."},
+              "says: channels are expanded, positions are kept, shape stays, shape does not change, decode changes nothing": "Both the channels and the sides change in the decode.",
+              "channels grow/increase": "There are fewer channels after the decode, not more."},
     )},
     must_award={"axis": [
         "In vae.decode (1, 4, 16, 16) becomes (1, 3, 128, 128): the channels go from 4 to 3 and the side from 16 to 128.",
@@ -1065,7 +1066,11 @@ RUBRIC = Rubric(
         "quality": "picture quality, image quality, picture*, image*, result*, prompt adherence, adherence, prompt fidelity, faithfulness",
         "batch": "batch, batch size, rows",
     },
-    slots={"trade-off": Slot(trend=Trend(
+    slots={"trade-off": Slot(
+        deny={"says: four/4 times, batch of 4/four, 4x/3x, three times, doubles the number of steps, doubles the steps, twice as many steps, double the steps, fewer steps, half the steps, more steps":
+              "Guidance doubles the batch of each UNet call, nothing else.",
+              "says: for free, costs nothing, no cost, batch .. does not change, batch stays, resolution": "Guidance doubles the UNet's batch."},
+        trend=Trend(
         "guidance", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, switch=True, asked="up", also={"batch": "up"},
         says={"quality up": "follow*/obey*/respect*/honour*/honor*/match*/fit*/heed* .. prompt/text/words/description/caption, "
                             "stick*/listen*/keep*/conform*/correspond*/adhere*/agree*/close*/closer/cling*/true/faithful* to .. prompt/text/words/description/caption/ask*, "
