@@ -190,14 +190,16 @@ with trace(model) as run:
     tokens = generate(ids, NEW, cache)
 
 # %% tags=["demo"]
-run.find("cache.update")[:: 8 * config.num_hidden_layers]  # layer 0's, in every eighth call
+for update in run.find("cache.update")[:: 8 * config.num_hidden_layers]:  # layer 0's, in every eighth call
+    into, out = update.inputs["key_states"].shape, update.outputs[0].shape
+    print(f"call {update.step:2d}   key_states in {tuple(into)!s:16}   keys out {tuple(out)}")
 
 # %% [markdown]
 # Stop at three places:
 #
 # * **what goes in**: `key_states` are `(1, 2, 128, 32)` in the first call and `(1, 2, 1, 32)` afterwards. Two heads, although the model has eight:
 #   the queries do not come here at all;
-# * **what comes out**: all keys and values so far, the old ones and the new. Attention reads all of them in every call;
+# * **what comes out**: all keys so far, the old ones and the new (and the values likewise). Attention reads all of them in every call;
 # * **which axis moves**: the third, tokens. Batch, heads and head_dim are what they were.
 #
 # **Reconcile.** The formula, your forecast, and the object itself:
@@ -382,7 +384,7 @@ per_token["grouped-query, 8 bits"] = per_token["grouped-query: 2"] / 4
 
 # %% tags=["demo"]
 cache_curves(per_token, [2**k for k in range(7, 18)], {"weights, 32 bits": 4 * weights, "weights, 4 bits": weights / 2},
-             title="Fewer bits for the weights move the line, and leave every curve where it was")
+             title="Fewer bits for the weights move the line, not the curves")
 
 # %% [markdown]
 # ### Exercise 3 · Room for a batch

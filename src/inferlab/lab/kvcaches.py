@@ -133,7 +133,7 @@ def cache_curves(curves: Mapping[str, float], tokens: Sequence[int], weights: Ma
             axis.plot(tokens, [count * one / 2**20 for count in tokens], label=name, color=color, ms=4.5, **style)
         for (name, value), dash in zip(weights.items(), ("-", "--"), strict=False):
             axis.axhline(value / 2**20, color="0.3", lw=1.1, ls=dash)
-            axis.annotate(name, (tokens[0], value / 2**20), xytext=(2, 4), textcoords="offset points", fontsize=8.5)
+            axis.annotate(name, (tokens[-1], value / 2**20), xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8.5)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log", base=2)
         axis.set_xticks(tokens[::2], [f"{count:,}" for count in tokens[::2]])
