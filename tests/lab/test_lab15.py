@@ -1,0 +1,96 @@
+"""Lab 15: every faulty log is found by the lab's own solution, the pool is read as the library lays it out, the handbook's numbers are its code's."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import DynamicCache
+
+from inferlab.grading.labtext import read_blocks
+from inferlab.lab import blockfaults
+from inferlab.lab.blocks import allocator_of, memory_map, paged_run, pool_of
+from inferlab.models import load_language_model
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab15-paged-attention"
+PROMPTS = [list(range(5, 5 + n)) for n in (19, 9, 25)]
+
+
+def cell(**metadata) -> str:
+    """The source of the one cell of the lab with this metadata."""
+    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
+    found = [b.cell.source for b in blocks if all(b.cell.metadata.get(key) == value for key, value in metadata.items())]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return load_language_model("bundled", "cpu")[0]
+
+
+@pytest.mark.parametrize("variant", range(16))
+def test_the_labs_own_solution_finds_every_fault(variant):
+    operations, log, at, kind = blockfaults.suspect(variant)
+    namespace = {"operations": operations, "log": log, "BLOCKS": blockfaults.BLOCKS, "PAGE_SIZE": blockfaults.PAGE}
+    exec(cell(exercise="diagnose"), namespace)  # noqa: S102 - the lab's own cell
+    assert namespace["diagnose"]() == {"event": at, "kind": kind}
+    assert kind == blockfaults.KINDS[variant % 4] and 6 < at < len(log) == len(operations)
+
+
+def test_there_is_no_seventeenth_log():
+    with pytest.raises(ValueError, match="0 to 15"):
+        blockfaults.suspect(16)
+
+
+@torch.no_grad()
+def test_a_pool_read_through_a_table_is_the_contiguous_cache_in_every_layer(model):
+    run = paged_run(model, PROMPTS, (4, 3, 9), slots=2)  # request 2 ends last: nobody writes over its blocks
+    assert [len(answer) for answer in run.answers] == [4, 3, 9]
+    assert sum(call.tokens for call in run.calls) == sum(map(len, PROMPTS)) + 16 - 3
+    last = max(k for k, call in enumerate(run.calls) if 2 in call.tables)
+    table, tokens = list(run.calls[last].tables[2]), PROMPTS[2] + run.answers[2][:-1]
+    plain = DynamicCache(config=model.config)
+    model(torch.tensor([tokens]), None, None, plain)
+    for layer in range(model.config.num_hidden_layers):
+        for pool, contiguous in zip(pool_of(run.cache, layer), (plain.layers[layer].keys, plain.layers[layer].values), strict=True):
+            held = pool[table].flatten(0, 1)[: len(tokens)]
+            assert torch.allclose(held, contiguous[0].transpose(0, 1), atol=1e-4)
+
+
+def test_requests_with_one_beginning_share_its_full_pages(model):
+    prompts = [list(range(5, 45)) + [60 + k] for k in range(3)]
+    alone, shared = (paged_run(model, prompts, (3, 5, 2), slots=2, share=share) for share in (False, True))
+    assert alone.answers == shared.answers
+    assert sum(c.tokens for c in alone.calls) - sum(c.tokens for c in shared.calls) == 32
+    assert all(len(set(c.tables[2]) & set(c.tables[1])) == 2 for c in shared.calls if {1, 2} <= set(c.tables))
+    assert not any(set(c.tables[0]) & set(c.tables[1]) for c in alone.calls if {0, 1} <= set(c.tables))
+
+
+def test_a_cache_with_layers_of_several_kinds_is_refused():
+    class Mixed:  # as much of a cache as is asked for
+        def __init__(self):
+            self.cache_allocators = {"full_attention": 1, "sliding_attention": 2}
+
+    with pytest.raises(ValueError, match="2 groups"):
+        allocator_of(Mixed())
+
+
+def test_the_map_has_a_row_for_each_block_that_was_held():
+    figure = memory_map([{0: (4, 2)}, {0: (4, 2), 1: (2, 7)}, {1: (2, 7)}], title="t")
+    axis = figure.axes[0]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["2", "4", "7"]
+    assert len(axis.patches) == 5  # block 2 has three owners one after the other: 0, 0 and 1, 1
+    with pytest.raises(ValueError, match="no block"):
+        memory_map([{}], title="t")
+
+
+def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
+    monkeypatch.delitem(sys.modules, "paged_attention", raising=False)
+    import paged_attention
+
+    text = " ".join((ROOT / "handbook" / f"{LAB}.md").read_text("utf-8").split())
+    assert not {name: value for name, value in paged_attention.numbers().items() if value not in text}
+    assert 600 <= len(text.split()) <= 1200
