@@ -94,7 +94,7 @@ def draw(path: Path) -> None:
         axis.plot(batch, line, ls=style, color=color, lw=1.8)
         axis.text(4500, line[-1], f"context {context:,}", va="center", fontsize=8.5, color="0.25")
     axis.axhline(PEAK / BANDWIDTH, color="#d55e00", lw=1.4)
-    axis.text(1.1, PEAK / BANDWIDTH * 1.15, "ridge of one H100: compute-bound above, memory-bound below", fontsize=8.5, color="#d55e00")
+    axis.text(1.1, PEAK / BANDWIDTH * 1.15, "ridge of one H100", fontsize=8.5, color="#d55e00")
     axis.set(xscale="log", yscale="log", xlim=(1, 4096), xlabel="requests in the batch", ylabel="FLOPs per byte of a decode step")
     axis.set_title("The batch shares the weights, not the caches", loc="left", fontsize=11, fontweight="bold")
     axis.spines[["top", "right"]].set_visible(False)

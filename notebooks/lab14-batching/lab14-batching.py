@@ -495,14 +495,14 @@ with check.part("four bytes a weight", weight=1):
     check.mistake("a weight of four bytes brings its two FLOPs for twice the bytes", when=got == 40)
     check.equal(got, 80)
 with check.part("with a context", weight=1):
-    for ridge, context, sizes, want in ((295.0, 200, LARGE, 600), (206.0, 400, LARGE, 700), (40.0, 50, SMALL, 236)):
-        got, simple = critical(ridge, context, sizes), round(ridge * sizes["itemsize"] / 2)
+    for edge, context, sizes, want in ((295.0, 200, LARGE, 600), (206.0, 400, LARGE, 700), (40.0, 50, SMALL, 236)):
+        got, simple = critical(edge, context, sizes), round(edge * sizes["itemsize"] / 2)
         check.mistake("the cache is read as well, and more of it with every request", when=got == simple)
         check.mistake("a whole batch that has passed the ridge: round up", when=got == want - 1)
         check.equal(got, want)
 with check.part("a batch that never gets there", weight=1):
-    for ridge, context, sizes in ((295.0, 1000, LARGE), (206.0, 8000, LARGE), (40.0, 2000, SMALL)):
-        got = critical(ridge, context, sizes)
+    for edge, context, sizes in ((295.0, 1000, LARGE), (206.0, 8000, LARGE), (40.0, 2000, SMALL)):
+        got = critical(edge, context, sizes)
         check.mistake("with this context every request reads more bytes than its FLOPs are worth at the ridge: no batch is large enough",
                       when=got is not None)
         check.equal(got, None)
@@ -891,8 +891,8 @@ with check.part("waiting times of 250 requests", weight=2):
     waits = sorted(start[r] - load.arrivals[r] for r in start)
     got = summed(rows, load.arrivals, 5)
     said = [got["median"], got["p99"]]
-    ends = {r: max(at for at, now in enumerate(rows) if r in now) for r in range(250)}
-    check.mistake("waiting ends with the first token, not with the last", when=said[0] == sorted(ends[r] - load.arrivals[r] for r in ends)[124])
+    last = {r: max(at for at, now in enumerate(rows) if r in now) for r in range(250)}
+    check.mistake("waiting ends with the first token, not with the last", when=said[0] == sorted(last[r] - load.arrivals[r] for r in last)[124])
     check.mistake("the 99th percentile is not the maximum: of 250 values it is the 248th", when=said[1] == waits[-1])
     check.mistake("that is the mean: a few long waits pull it up", when=abs(said[0] - sum(waits) / 250) <= 1 and said[0] != waits[124])
     check.equal(said, [waits[124], waits[247]])
