@@ -17,6 +17,8 @@ from .trends import Reading, is_framed, read_trend
 from .vocabulary import Vocabulary, vocabulary
 from .words import Sentence, clean, sentences
 
+FEW = 12
+"""Words of a text below which one that names nothing of what the question asks about is denied, not reviewed."""
 READ_AT_MOST = 1_500
 """Characters of a field that are analysed; a longer field is never awarded."""
 
@@ -125,7 +127,7 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
     if slot.trend:
         reading = read_trend(parts, slot.trend, rubric, words)
         refuted |= bool(reading.refuted)
-        results.append(_trend(reading, slot))
+        results.append(_trend(reading, slot, sum(len(s.words) for s in parts) < 2 * FEW))
     if not slot.amounts:
         strange = foreign_shapes(parts, facts)
         if strange:
@@ -186,7 +188,7 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
         shown = loosely(slot, rubric, found, parts, words)
         if shown:
             return award("", shown)
-    if not hedged and len(slot.award) and not context & _subject_terms(slot, rubric):
+    if not hedged and sum(len(s.words) for s in parts) < FEW and not context & _subject_terms(slot, rubric):
         return deny("This names nothing of what the question asks about.")
     if hedged:
         return review("This leaves open which of two things holds; a person will read it.", (hedged[0].text,))
@@ -233,7 +235,7 @@ def _refuted(found: list[Relation], slot: Slot, rubric: Rubric) -> list[str]:
         says(c, r, frozenset(), lenient=False) for part in claims(entry, rubric.terms) for c in part)]
 
 
-def _trend(reading: Reading, slot: Slot) -> Outcome:
+def _trend(reading: Reading, slot: Slot, few: bool) -> Outcome:
     trend = slot.trend
     if reading.wrong:
         return deny("This turns a direction round, or says both ways.", tuple(reading.wrong))
@@ -249,7 +251,7 @@ def _trend(reading: Reading, slot: Slot) -> Outcome:
         return award("", tuple(gains + costs))
     if reading.hedged:
         return review("This leaves the direction open; a person will read it.", tuple(reading.hedged))
-    if not (reading.right or reading.unsure or reading.unplaced or reading.named or reading.hedged):
+    if few and not (reading.right or reading.unsure or reading.unplaced or reading.named or reading.hedged):
         return deny("This names nothing that is gained or paid, and no way in which anything goes.")
     missing = "what is gained" if not gains else "what is paid" if not costs else "what is changed"
     return review(f"It could not be read here {missing}, and which way; a person will read it.", tuple(gains + costs))
