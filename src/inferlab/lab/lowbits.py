@@ -1,0 +1,149 @@
+"""What the lab on quantization uses: bytes as they are stored, a cache in few bits, a planted outlier, and its picture."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from transformers import DynamicCache
+from transformers.cache_utils import QuantizedLayer
+
+from .plots import _LOOK, ACCENT, DARK, LINES, MID, _closed
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+VARIANTS = 16
+OUTLIER = 64.0
+"""A power of two: scaling by it and back is exact in floating point."""
+
+
+def int8_weights(model: PreTrainedModel) -> PreTrainedModel:
+    """A copy of ``model`` whose linear layers hold int8 codes and one scale a row, by torchao; the embedding stays.
+
+    Where the embedding and ``lm_head`` shared one tensor, only the head's is quantized, so there are two tables then.
+    """
+    from ..models.quiet import quiet
+
+    with quiet():  # on a machine without its GPU kernels, torchao logs that at its first import
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_
+
+        small = copy.deepcopy(model)
+        quantize_(small, Int8WeightOnlyConfig())
+    return small
+
+
+def parts_of(weight: torch.Tensor) -> dict[str, torch.Tensor]:
+    """The plain tensors that a weight is stored as: ``{"qdata": ..., "scale": ...}`` of torchao's, else ``{"data": ...}``."""
+    names = getattr(type(weight), "tensor_data_names", None)
+    if names is None:
+        return {"data": weight.detach()}
+    return {name: getattr(weight, name) for name in names}
+
+
+def stored_bytes(model: torch.nn.Module) -> dict[str, int]:
+    """Bytes of all parameters as they are stored, by dtype ("int8", "float32", ...); a shared tensor counts once."""
+    found: dict[str, int] = {}
+    for weight in model.parameters():
+        for part in parts_of(weight).values():
+            name = str(part.dtype).removeprefix("torch.")
+            found[name] = found.get(name, 0) + part.nbytes
+    return found
+
+
+class AbsmaxLayer(QuantizedLayer):
+    """One layer of a cache in few bits: int8 codes and a scale for each group of the head's axis, plus a short residual.
+
+    A code of fewer than 8 bits still occupies one byte here. In pure torch, so that it runs on every device.
+    """
+
+    def _quantize(self, tensor: torch.Tensor, axis: int) -> tuple[torch.Tensor, torch.Tensor]:
+        groups = tensor.unflatten(-1, (-1, self.q_group_size))
+        scale = groups.abs().amax(-1, keepdim=True).clamp(min=1e-8) / (2 ** (self.nbits - 1) - 1)
+        return (groups / scale).round().to(torch.int8), scale
+
+    def _dequantize(self, quantized: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        codes, scale = quantized
+        return (codes * scale).flatten(-2)
+
+
+def small_cache(config, bits: int = 8, group: int = 32, residual: int = 8) -> DynamicCache:
+    """A cache of `AbsmaxLayer` for a model of this config: give it to ``forward`` or ``generate`` as any other."""
+    cache = DynamicCache(config=config)
+    cache.layers = [AbsmaxLayer(nbits=bits, q_group_size=group, residual_length=residual) for _ in cache.layers]
+    return cache
+
+
+def cache_bytes(cache: DynamicCache) -> dict[str, int]:
+    """Bytes of a cache after a call: ``"codes"``, ``"scales"`` and ``"full"``, what is kept as keys and values themselves."""
+    total = {"codes": 0, "scales": 0, "full": 0}
+    for layer in cache.layers:
+        total["full"] += layer.keys.nbytes + layer.values.nbytes
+        for pair in (getattr(layer, "_quantized_keys", None), getattr(layer, "_quantized_values", None)):
+            if pair is not None:
+                total["codes"] += pair[0].nbytes
+                total["scales"] += pair[1].nbytes
+    return total
+
+
+def with_outlier(model: PreTrainedModel, variant: int) -> PreTrainedModel:
+    """A copy that computes what ``model`` does, with one channel of one MLP out of proportion.
+
+    In one layer a row of ``up_proj`` is divided by 64 and the same column of ``down_proj`` multiplied by it: the product is
+    the same, exactly, but the column stands far out of its matrix.
+
+    Args:
+        model: a Llama-style model.
+        variant: 0 to 15, which layer and which channel.
+
+    Raises:
+        ValueError: if the variant does not exist.
+    """
+    if not 0 <= variant < VARIANTS:
+        raise ValueError(f"variant is 0 to {VARIANTS - 1}, not {variant}")
+    twin = copy.deepcopy(model)
+    layers = twin.model.layers
+    mlp = layers[variant * 5 % len(layers)].mlp
+    # a channel that the bundled model uses: some of its columns are next to zero
+    channel = (320 + 131 * variant) % mlp.up_proj.weight.shape[0]
+    with torch.no_grad():
+        mlp.up_proj.weight[channel] /= OUTLIER
+        mlp.down_proj.weight[:, channel] *= OUTLIER
+    return twin
+
+
+def error_and_bits(curves: Mapping[str, tuple[Sequence[int], Sequence[float], Sequence[float]]], *, title: str) -> Figure:
+    """Two panels over the group size, both axes logarithmic: the error, and the bits that a weight takes with its scale.
+
+    Args:
+        curves: label -> (group sizes, errors, bits a weight); up to four.
+        title: the finding.
+
+    Raises:
+        ValueError: if there is no curve, more than four, or one whose lists differ in length.
+    """
+    if not 1 <= len(curves) <= len(LINES) or any(len({len(part) for part in curve}) != 1 for curve in curves.values()):
+        raise ValueError(f"1 to {len(LINES)} curves, each with as many errors and bits as group sizes")
+    with plt.rc_context(_LOOK):
+        fig, axes = plt.subplots(1, 2, figsize=(8.6, 3.6))
+        for (label, (groups, errors, bits)), style, color in zip(curves.items(), LINES, (DARK, ACCENT, MID, "0.4"), strict=False):
+            axes[0].plot(groups, errors, color=color, ms=5, label=label, **style)
+            axes[1].plot(groups, bits, color=color, ms=5, label=label, **style)
+        ticks = sorted({group for groups, _, _ in curves.values() for group in groups})
+        for axis in axes:
+            axis.set_xscale("log", base=2)
+            axis.set_xticks(ticks, [str(tick) for tick in ticks])
+            axis.minorticks_off()
+            axis.set_xlabel("weights that share a scale")
+        axes[0].set_yscale("log")
+        axes[0].set_ylabel("error (share of the matrix's norm)")
+        axes[1].set_ylabel("bits a weight, scales included")
+        axes[1].set_ylim(bottom=0)
+        axes[0].legend(frameon=False)
+        fig.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+        fig.tight_layout()
+    return _closed(fig)

@@ -1,0 +1,174 @@
+"""Lab 17: what is stored is what its ledgers say, a planted outlier changes nothing but the error, its numbers are made by code."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+from inferlab.grading.labtext import read_blocks
+from inferlab.lab.lowbits import (
+    VARIANTS,
+    cache_bytes,
+    error_and_bits,
+    int8_weights,
+    small_cache,
+    stored_bytes,
+    with_outlier,
+)
+from inferlab.models import cache_argument, load_language_model
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "lab17-quantization"
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))[1]
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    model, tokenizer = load_language_model("bundled", "cpu")
+    ids = tokenizer("Scene: On a gray background, from left to right: a small green cross", return_tensors="pt").input_ids
+    return model, ids
+
+
+def solution(blocks, exercise: str, **names) -> dict:
+    """What the lab's own solution of an exercise defines."""
+    found = [b.cell.source for b in blocks if b.cell.metadata.get("exercise") == exercise]
+    assert len(found) == 1
+    namespace: dict = {"torch": torch, **names}
+    exec(found[0], namespace)  # noqa: S102 - the lab's own cell
+    return namespace
+
+
+def test_the_labs_ledger_is_what_torchao_stores_of_the_bundled_model(blocks, loaded):
+    model, _ = loaded
+    shapes = [tuple(m.weight.shape) for m in model.model.layers.modules() if isinstance(m, torch.nn.Linear)]
+    norms = sum(w.numel() for w in model.parameters() if w.dim() == 1)
+    config = model.config
+    said = solution(blocks, "ledger")["ledger"](shapes, config.vocab_size, config.hidden_size, norms, config.tie_word_embeddings, 7)
+    before, after = (sum(stored_bytes(m).values()) for m in (model, int8_weights(model)))
+    assert said == {"weights_before": before, "weights_after": after, "cache_after": 7}
+
+
+def test_quantizing_says_nothing_and_leaves_the_model_alone(loaded, capfd, recwarn):
+    model, ids = loaded
+    with torch.no_grad():
+        before = model(ids).logits
+        small = int8_weights(model)
+        assert torch.equal(model(ids).logits, before)
+        assert 0 < float((small(ids).logits - before).norm() / before.norm()) < 0.05
+    assert capfd.readouterr() == ("", "") and not recwarn.list
+
+
+@pytest.mark.parametrize("variant", range(VARIANTS))
+def test_the_labs_own_solution_finds_every_outlier_which_changes_no_logit(blocks, loaded, variant):
+    model, ids = loaded
+    twin = with_outlier(model, variant)
+    with torch.no_grad():
+        assert torch.equal(twin(ids).logits, model(ids).logits)
+        found = solution(blocks, "outlier", suspect=twin)["find_outlier"]()
+    assert found == {"layer": variant * 5 % 8, "channel": (320 + 131 * variant) % 704}
+
+
+def test_the_sixteen_outliers_are_at_sixteen_places():
+    assert len({(v * 5 % 8, (320 + 131 * v) % 704) for v in range(VARIANTS)}) == VARIANTS
+    with pytest.raises(ValueError, match="0 to 15"):
+        with_outlier(torch.nn.Linear(1, 1), VARIANTS)
+
+
+def test_moving_the_outlier_keeps_every_logit_and_mends_four_bits(blocks, loaded):
+    model, ids = loaded
+    tools = solution(blocks, "absmax") | {"migrate": solution(blocks, "migrate")["migrate"]}
+    twin, errors = with_outlier(model, 3), []
+    with torch.no_grad():
+        for _ in range(2):
+            w = twin.model.layers[7].mlp.down_proj.weight
+            others = torch.arange(704) != (320 + 131 * 3) % 704
+            errors.append(float((tools["restore"](*tools["quantize"](w, 4, 704)) - w)[:, others].norm() / w[:, others].norm()))
+            for layer in twin.model.layers:
+                up, down = tools["migrate"](layer.mlp.up_proj.weight, layer.mlp.down_proj.weight)
+                layer.mlp.up_proj.weight.copy_(up)
+                layer.mlp.down_proj.weight.copy_(down)
+            assert torch.equal(twin(ids).logits, model(ids).logits)
+    assert errors[1] < 0.5 * errors[0]
+
+
+@pytest.mark.parametrize("new", [1, 2, 8, 9, 12])
+def test_the_labs_cache_ledger_is_what_a_run_leaves(blocks, loaded, new):
+    model, ids = loaded
+    cache = small_cache(model.config, 8, 32, 8)
+    with torch.no_grad():
+        model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, min_new_tokens=new, do_sample=False, **cache_argument(cache))
+    assert solution(blocks, "cache-ledger")["cache_ledger"](8, 2, 32, ids.shape[1], new, 32, 8) == cache_bytes(cache)
+
+
+def test_prefill_with_a_small_cache_is_exact_and_the_error_grows_with_fewer_bits(loaded):
+    from transformers import DynamicCache
+
+    model, ids = loaded
+    with torch.no_grad():
+        def both(cache):
+            return model(ids[:, :-1], None, None, cache).logits, model(ids[:, -1:], None, None, cache).logits
+
+        first, second = both(DynamicCache(config=model.config))
+        errors = []
+        for bits in (8, 4, 2):
+            prefill, decode = both(small_cache(model.config, bits))
+            assert torch.equal(prefill, first)
+            errors.append(float((decode - second).norm()))
+    assert 0 < errors[0] < errors[1] < errors[2]
+
+
+def test_the_picture_has_two_labelled_panels():
+    figure = error_and_bits({"4 bits": ([8, 16], [0.1, 0.2], [6, 5])}, title="t")
+    assert all(axis.get_xlabel() and axis.get_ylabel() for axis in figure.axes) and len(figure.axes) == 2
+    with pytest.raises(ValueError, match="as many"):
+        error_and_bits({"4 bits": ([8, 16], [0.1], [6, 5])}, title="t")
+
+
+def test_points_and_practice(blocks):
+    points = {b.cell.metadata["check"]: b.cell.metadata["points"] for b in blocks if "check" in b.cell.metadata}
+    assert sum(points.values()) == 25 and points["absmax"] + points["pack"] == 5
+    assert points["shrank-cache"] + points["shrank-dtype-table"] + points["shrank-gain-cost"] == 3
+
+
+def test_every_note_on_the_installed_source_finds_its_line(blocks, monkeypatch):
+    monkeypatch.setenv("INFERLAB_STRICT_SOURCE", "1")
+    cells = [b.cell.source for b in blocks if "show_source(" in b.cell.source]
+    namespace: dict = {}
+    exec(cells[0].replace("show_source(\n", "view = show_source(\n"), namespace)  # noqa: S102 - the lab's own text
+    lines = [line for block in namespace["view"].blocks for line in block]
+    assert sum(bool(line.note) for line in lines) == 6 and len(lines) <= 60
+
+
+def test_rubric_examples_are_graded_as_they_say(blocks):
+    from inferlab.lab.explain import selftest
+
+    seen = 0
+    for block in blocks:
+        text = block.cell.source
+        if "check" in block.cell.metadata and "Rubric(" in text:
+            namespace: dict = {}
+            imports = "from inferlab.lab.explain import Amounts, Rubric, Slot, Trend\n"
+            exec(imports + text[text.index("RUBRIC = "):text.index("check.slot")], namespace)  # noqa: S102 - the lab's own text
+            rubric = namespace["RUBRIC"]
+            assert all(len(examples) >= 4 for kind in (rubric.must_award, rubric.must_deny) for examples in kind.values())
+            assert selftest(rubric, {}) == [], block.cell.metadata["check"]
+            seen += 1
+    assert seen == 3
+
+
+def test_the_handbook_quotes_the_numbers_that_its_code_makes(tmp_path):
+    spec = importlib.util.spec_from_file_location("quantization", ROOT / "handbook/figures/quantization.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = re.sub(r"\s+", " ", (ROOT / f"handbook/{LAB}.md").read_text("utf-8"))
+    for what, number in module.numbers().items():
+        assert number in text, f"{what} is {number} and the handbook says something else"
+    module.draw(tmp_path / "grid.svg")
+    paths = [re.findall(r'd="[^"]*"', p.read_text("utf-8")) for p in (tmp_path / "grid.svg", ROOT / "handbook/figures/lab17-grid.svg")]
+    assert paths[0] == paths[1]
