@@ -934,7 +934,7 @@ RUBRIC = Rubric(
     terms={
         "allreduce": "all-reduce*, all reduce*, allreduce*, all_reduce*, reduction, collective",
         "partial": "partial sum*, partial output*, partial result*, partial product*, partials, own term, term*, share of the sum, contribution*, part of the output, "
-                   "part of the sum, own part, its part, partial",
+                   "part of the sum, own part, its part, partial, piece*, own piece",
         "hidden": "hidden state*, full output, whole output, complete output, whole hidden state, full hidden state, full result, whole result, complete result, hidden vector",
         "layers": "layer*, half of the layers",
         "rank": "rank*, each rank, every rank, process*, device*, gpu*, worker*",
@@ -954,6 +954,7 @@ RUBRIC = Rubric(
             "stage makes hidden": "These ranks work at the same time, on the same token: there are no stages.",
         },
         topic=["allreduce"],
+        loose=True,
     )},
     must_award={"state": [
         "Each rank computes a partial sum from its own heads, and the all-reduce adds the partial sums.",
@@ -1042,7 +1043,7 @@ RUBRIC = Rubric(
     terms={
         "pipeline": "pipeline*, pipeline parallelism, pp, stages",
         "tensor": "tensor parallel*, tensor parallelism, tp",
-        "traffic": "communication*, message*, exchange*, all-reduces, all-reduce, allreduces, collective*, bytes exchanged, bytes sent, hand-overs, synchronisation, synchronization, bytes",
+        "traffic": "communication*, message*, exchange*, all-reduces, all-reduce, allreduces, collective*, bytes exchanged, bytes sent, data, data exchanged, hand-overs, synchronisation, synchronization, bytes",
     },
     slots={"trade-off": Slot(trend=Trend("pipeline", gain={"traffic": "down", "transfer": "down", "throughput": "up"}, cost={"time": "up"}, switch=True,
                                          asked="up"))},

@@ -885,10 +885,10 @@ RUBRIC = Rubric(
     slots={"axis": Slot(
         topic=["batch"],
         deny={
-            "weights grows/grow/increase": "The weights are read once, however many sequences there are.",
-            "layers grows/grow/increase": "The number of layers has nothing to do with the batch.",
+            "says: weights grow/increase/double, weights .. larger": "The weights are read once, however many sequences there are.",
+            "says: layers grow/increase": "The number of layers has nothing to do with the batch.",
         },
-        amounts=Amounts(shapes=["four", "one"], counts={"batch": [1, 4]}, key=["batch=4"]),
+        amounts=Amounts(shapes=["four", "one"], counts={"batch": [1, 4]}, key=["batch=4"], moves=[(1, 4)]),
     )},
     must_award={"axis": [
         "The batch axis grows from 1 to 4, while the weights stay at 23.6 MB.",

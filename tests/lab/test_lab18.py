@@ -1,5 +1,6 @@
 """Lab 18: two real processes split the model as the lab says, exchange what the formula says, and leave nothing behind."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -80,6 +81,14 @@ def test_a_rank_holds_what_the_forecast_says(runs, whole):
         for part in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj"):
             assert tuple(held[f"model.layers.0.{part}.weight"]) == said[part.partition(".")[2]]
         assert report["cache_bytes"] == said["cache"] * (len(IDS) + NEW)
+
+
+def test_the_facts_kept_beside_the_answers_are_those_of_a_trace(runs):
+    kept = json.loads((ROOT / "tests" / "explanations" / LAB / "facts.json").read_text("utf-8"))["two-ranks"]
+    shapes = {row["name"]: row["outputs"]["shape"] for row in runs["library"][0]["rows"] if "shape" in row["outputs"]}
+    layer = "model.layers.0."
+    assert kept == {"q": shapes[layer + "self_attn.q_proj"], "whole": shapes[layer + "input_layernorm"],
+                    "gate": shapes[layer + "mlp.gate_proj"], "k": shapes[layer + "self_attn.k_proj"]}
 
 
 def test_only_tensor_parallel_ranks_compute_at_the_same_time(runs):

@@ -1,5 +1,6 @@
 """Lab 19: the service gives the same answers with every fault, each fault shows in its own measure, the solution finds all six."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -60,6 +61,12 @@ def test_rows_count_what_the_trace_saw(runs):
         assert [shape[0] for shape in shapes] == [row["sequences"] for row in called]
         assert all(row["useful"] <= row["positions"] and row["launches"] > 0 for row in called)
         assert [row["busy"] for row in served.rows] == [float(row["kind"] != "idle") for row in served.rows]
+
+
+def test_the_facts_kept_beside_the_answers_are_those_of_a_trace(runs):
+    kept = json.loads((ROOT / "tests" / "explanations" / LAB / "facts.json").read_text("utf-8"))["slow-decode"]
+    shapes = [list(row["inputs"]["input_ids"]["shape"]) for row in runs[None].trace.rows() if row["level"] == 0]
+    assert kept == {"four": [4, 1], "one": [1, 1]} and all(shape in shapes for shape in kept.values())
 
 
 def test_the_labs_own_solution_finds_every_fault(loaded):
