@@ -692,8 +692,9 @@ document = text[:56]
 asking_about = [document + text[100 * k:100 * k + 8 + k] for k in range(1, 5)]
 for shared in (False, True):
     shared_run = paged_run(model, asking_about, (6, 9, 5, 4), slots=2, share=shared)
-    together = max(len({block for table in call.tables.values() for block in table}) for call in shared_run.calls)
-    print(f"sharing {shared!s:5}: {sum(call.tokens for call in shared_run.calls):3d} tokens computed, at most {together} blocks held, answers {[a[:2] for a in shared_run.answers]}")
+    each = [len({block for table in call.tables.values() for block in table}) for call in shared_run.calls]
+    print(f"sharing {shared!s:5}: {sum(call.tokens for call in shared_run.calls):3d} tokens computed, {sum(each) / len(each):.1f} blocks held on average")
+    print("    answers begin with", [answer[:3] for answer in shared_run.answers])
 display(memory_map([call.tables for call in shared_run.calls], title="Hatched blocks belong to two requests at once"))
 
 # %% [markdown]

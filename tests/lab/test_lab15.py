@@ -39,6 +39,25 @@ def test_the_labs_own_solution_finds_every_fault(variant):
     assert kind == blockfaults.KINDS[variant % 4] and 6 < at < len(log) == len(operations)
 
 
+@pytest.mark.parametrize("variant", range(16))
+def test_a_log_goes_wrong_once_and_is_in_order_around_it(variant):
+    operations, log, at, fault = blockfaults.suspect(variant)
+    tables, lengths, odd = {}, {}, []
+    for k, ((kind, request, *tokens), (what, seen)) in enumerate(zip(operations, log, strict=True)):
+        held = [block for table in tables.values() for block in table]
+        if kind == "free":
+            lengths.pop(request)
+            odd += [k] if sorted(tables.pop(request)) != seen else []
+            continue
+        table = tables.get(request, [])
+        need = max(0, -(-(lengths.get(request, 0) + tokens[0]) // blockfaults.PAGE) - len(table))
+        odd += [k] if what == "full" or len(seen) != need or set(seen) & set(held) else []
+        if what == "took":
+            tables[request], lengths[request] = table + seen, lengths.get(request, 0) + tokens[0]
+    assert odd[0] == at
+    assert fault == "double" or odd == [at]  # a block with two owners comes back, and is given out, while one still has it
+
+
 def test_there_is_no_seventeenth_log():
     with pytest.raises(ValueError, match="0 to 15"):
         blockfaults.suspect(16)

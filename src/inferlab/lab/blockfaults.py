@@ -18,7 +18,8 @@ def suspect(variant: int) -> tuple[list[Op], list[Event], int, str]:
 
     Operations are ``("append", request, tokens)`` and ``("free", request)``; the events beside them are
     ``("took", [blocks])``, ``("full", blocks that are missing)`` and ``("gave", [blocks])``. After the fault the
-    allocator goes on from the state that the fault left behind, without another one.
+    allocator goes on from the state that the fault left behind, without another one (of a block with two owners it
+    takes back what the first of them frees).
 
     Args:
         variant: 0 to 15; the kind is ``KINDS[variant % 4]``.
@@ -52,7 +53,7 @@ def suspect(variant: int) -> tuple[list[Op], list[Event], int, str]:
         else:
             request, tokens = rng.choice(sorted(tables)), rng.randint(1, 6)
         had, length = tables.get(request, []), lengths.get(request, 0)
-        need = -(-(length + tokens) // PAGE) - len(had)
+        need = max(0, -(-(length + tokens) // PAGE) - len(had))
         ripe = at < 0 and len(ops) > 6
         ops.append(("append", request, tokens))
         if kind == "refused" and ripe and need > 0 and len(free) > need:

@@ -60,7 +60,9 @@ def workload(seed: int, requests: int, gap: float, short: int = 4, long: int = 4
 def batching_config(slots: int, page: int = 16, pages: int = 64, tokens: int = 256, **more):
     """A `ContinuousBatchingConfig` of fixed sizes under the names that the installed transformers gives them.
 
-    Without sizes the engine fits its cache to the machine's memory and warms up, which takes minutes on a CPU.
+    Without sizes the engine fits its cache to the machine's memory and warms up, which takes minutes on a CPU. On a GPU
+    it would also take another attention, replay graphs and run a call ahead; all three are off, so that every call of
+    the model is made where a trace or a hook can see it, in the same order on every device.
 
     Args:
         slots: most requests in one iteration (`max_requests_per_batch`).
@@ -75,8 +77,10 @@ def batching_config(slots: int, page: int = 16, pages: int = 64, tokens: int = 2
 
     known = {field.name for field in fields(ContinuousBatchingConfig)}
     named = {"page_size" if "page_size" in known else "block_size": page}
+    off = ("auto_switch_to_flash", "use_cuda_graph", "use_async_batching")
+    seen = {name: False for name in off if name in known}
     return ContinuousBatchingConfig(
-        num_blocks=pages, max_batch_tokens=tokens, max_requests_per_batch=slots, **named, **more
+        num_blocks=pages, max_batch_tokens=tokens, max_requests_per_batch=slots, **{**seen, **named, **more}
     )
 
 
