@@ -123,6 +123,10 @@ def parser() -> argparse.ArgumentParser:
     report.add_argument("--no-sandbox", action="store_true", help="of what was graded without the sandbox")
     report.add_argument("--similar", action="store_true", help="also list pairs of answers that are much alike")
 
+    cards = add("cards", cards_, "write flashcards as a page that prints one card a page", course=False)
+    cards.add_argument("sources", nargs="+", metavar="SET", help="a bundled set (inference) or a TOML file; later ones add to the first")
+    cards.add_argument("--to", type=Path, metavar="FILE", help="where to (default: SET.cards.html here)")
+
     demo = add("demo", demo_, "the whole path on a bundled model: trace, release, three sample submissions, grades")
     demo.add_argument("--lab", default=None, help="the lab to take through it (default: lab02-denoising-step)")
     demo.add_argument("--folder", type=Path, help="where to work (default: demo/ in the course)")
@@ -173,6 +177,16 @@ def check_(arguments: argparse.Namespace) -> Answer:
     lines += ["still missing:", *(f"  - {text}" for text in result.missing)] if result.missing else ["nothing is missing"]
     return (OK if result.complete else LOOK), "\n".join(lines), asdict(result) | {
         "points": result.points, "maximum": result.maximum}
+
+
+def cards_(arguments: argparse.Namespace) -> Answer:
+    """`inferlab cards`."""
+    from .lab.cards import load_cards, print_view
+
+    deck = load_cards(*arguments.sources)
+    to = arguments.to or Path(f"{Path(arguments.sources[0]).stem}.cards.html")
+    to.write_text(print_view(deck), "utf-8")
+    return OK, f"{len(deck.cards)} cards are in {to}: open it and print", {"file": str(to), "cards": len(deck.cards)}
 
 
 def build_(arguments: argparse.Namespace) -> Answer:

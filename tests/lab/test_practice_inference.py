@@ -1,0 +1,77 @@
+"""The practice on inference: every variant is graded right and tells its wrong answers apart; the page is what it should be."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from inferlab.grading.labtext import read_blocks
+from inferlab.lab import setup
+from inferlab.lab.check import results
+from inferlab.lab.identity import variant
+from inferlab.lab.scenarios import VARIANTS, scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = "practice-inference"
+OWN = ("phases", "cache", "batching", "continuous", "paging", "speculation", "quantization", "split")
+
+
+def blocks(file: str):
+    return [block.cell for block in read_blocks((ROOT / "notebooks" / LAB / file).read_text("utf-8"))[1]]
+
+
+@pytest.fixture(scope="module")
+def cells():
+    return blocks(f"{LAB}.py")
+
+
+@pytest.mark.parametrize("number", range(VARIANTS))
+def test_every_service_is_graded_right_and_tells_every_wrong_answer_apart(number, cells, monkeypatch):
+    learner = next(name for name in (f"learner {i}" for i in range(300)) if variant(name, LAB, VARIANTS) == number)
+    lab = setup.Lab(LAB, learner, "bundled", "cpu", 0)
+    monkeypatch.setattr(setup, "_current", lab)
+    namespace = {"lab": lab, "s": scenario(number)}
+    checks = {cell.metadata["check"]: cell.source for cell in cells if "check" in cell.metadata}
+    for cell in cells:
+        if cell.metadata.get("exercise") in OWN:
+            exec(cell.source, namespace)  # noqa: S102 - the lab's own cells
+            exec(checks[cell.metadata["exercise"]], namespace)  # noqa: S102
+            assert float(results()[cell.metadata["exercise"]]) == 2.0
+    for cell in blocks("wrong_answers.py"):
+        name = cell.metadata.get("wrong")
+        if name in OWN:
+            exec(cell.source, namespace)  # noqa: S102
+            exec(checks[name], namespace)  # noqa: S102
+            assert float(results()[name]) == cell.metadata["keeps"], (cell.metadata["name"], results()[name].report())
+
+
+def test_a_service_belongs_to_its_variant_and_all_differ():
+    services = [str(scenario(number)) for number in range(VARIANTS)]
+    assert len(set(services)) == VARIANTS and services == [str(scenario(number)) for number in range(VARIANTS)]
+    with pytest.raises(ValueError, match="0 to 15"):
+        scenario(16)
+
+
+def test_the_numbers_of_all_services_stay_on_the_side_of_the_ridge_that_the_questions_mean():
+    for number in range(VARIANTS):
+        s = scenario(number)
+        ridge = s["flops"] / s["bandwidth"]  # of two-byte weights: the tokens in a call from which on it computes
+        assert s["batch"] < ridge < s["prompt"]
+        assert s["query_heads"] > s["kv_heads"]
+
+
+def test_practice_is_at_most_forty_percent_and_typed_lines_are_half_of_the_explanation(cells):
+    points = {cell.metadata["check"]: cell.metadata["points"] for cell in cells if "check" in cell.metadata}
+    assert sum(points.values()) == 24
+    assert points["dissect"] + points["plan"] == 4 <= 0.4 * 24
+    assert points["two-plans-stages"] + points["two-plans-gain-cost"] == 2 == points["two-plans-speculation"] + points["two-plans-trade-off"]
+
+
+def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
+    monkeypatch.delitem(sys.modules, "practice_inference", raising=False)
+    import practice_inference
+
+    text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
+    assert not {name: value for name, value in practice_inference.numbers().items() if value not in text}
+    assert 600 <= len(text.split()) <= 1200
