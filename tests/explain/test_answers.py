@@ -1,4 +1,5 @@
-"""The labelled answers: the bars on the measured half, the mutations, hostile texts, the same verdicts everywhere."""
+"""The labelled answers: the bars on answers that were tuned on (a regression test: what unseen answers get is measured by
+`make bench-explanations` on the split `held`), the mutations, hostile texts, the same verdicts everywhere."""
 
 import dataclasses
 import json
@@ -17,19 +18,21 @@ from inferlab.lab.explain import grade, parse, selftest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = load()
-HELD = [r for r in ROWS if r.split == "held"]
+SEEN = [r for r in ROWS if r.split == "seen"]
+TUNED = {"seen": SEEN, "tuning-independent": [r for r in ROWS if r.split == "tuning-independent"]}
 
 
 def test_every_measured_prompt_has_its_answers_and_its_own_tuning_half():
-    for prompt in {r.prompt for r in HELD}:
-        kinds = {r.kind for r in HELD if r.prompt == prompt}
+    for prompt in {r.prompt for r in SEEN}:
+        kinds = {r.kind for r in SEEN if r.prompt == prompt}
         assert {"good", "partial", "reversed", "misconception", "wrong_number", "negated", "hedge", "stuffed", "salad"} <= kinds, prompt
     tuned = {r.explanation.body for r in ROWS if r.split == "tune"}
-    assert not tuned & {r.explanation.body for r in HELD if r.kind == "good"}
+    assert not tuned & {r.explanation.body for r in SEEN if r.kind == "good"}
 
 
-def test_the_bars_hold_on_answers_that_were_not_tuned_on():
-    figures = bench.measure(HELD)
+@pytest.mark.parametrize("split", TUNED)
+def test_the_bars_hold_on_answers_that_were_looked_at(split):
+    figures = bench.measure(TUNED[split])
     assert figures["wrong awarded"] <= bench.BARS["wrong awarded"], figures
     assert figures["gamed awarded"] <= bench.BARS["gamed awarded"], figures
     assert figures["good denied"] <= bench.BARS["good denied"], figures
@@ -38,7 +41,7 @@ def test_the_bars_hold_on_answers_that_were_not_tuned_on():
 
 
 def test_mutated_good_answers_are_not_awarded():
-    rates = bench.mutated(HELD)
+    rates = bench.mutated(SEEN)
     worst = {name: f["still awarded"] for name, f in rates.items()}
     for name in ("instruction added", "instruction alone", "repeated twenty times", "look-alike letters", "negated before", "negated after", "negated: following false"):
         assert worst[name] == 0.0, worst
@@ -69,7 +72,7 @@ def test_the_sets_own_rubrics_give_what_they_promise(prompt):
 @pytest.mark.parametrize("piece", ["a", "(", "1", "(2, 4, ", "not true that ", "\n", "state: x\n", "\u0430", "-> ", "it is not true that ", "\u200b", "1,234",
                                    "latnets schedular ", "qzx ", "x_{t-1} ", "%%explain x\n", "; ", "The scheduler updates the latents. "])
 def test_200_000_characters_earn_nothing_and_take_no_time(piece, capfd):
-    row = next(r for r in HELD if r.kind == "good")
+    row = next(r for r in SEEN if r.kind == "good")
     text = ("state: " + piece * (200_000 // len(piece)))[:200_000]
     start = time.process_time()
     outcomes = dataclasses.replace(row, explanation=parse(text)).outcomes()
@@ -79,7 +82,7 @@ def test_200_000_characters_earn_nothing_and_take_no_time(piece, capfd):
 
 
 def test_the_same_verdicts_under_another_hash_seed_and_locale():
-    script = "import sys; sys.path[:0] = ['ci', 'tests/explanations']; import bench_explanations as b; print(b.digest([r for r in b.load() if r.split == 'held']))"
+    script = "import sys; sys.path[:0] = ['ci', 'tests/explanations']; import bench_explanations as b; print(b.digest([r for r in b.load() if r.split == 'seen']))"
     seen = set()
     for seed, lang in (("0", "C"), ("77", "tr_TR.UTF-8")):
         run = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True,
@@ -103,7 +106,7 @@ def test_an_unknown_fact_is_the_authors_error_never_the_learners_loss():
 
 
 def test_mutations_change_what_they_say_they_change():
-    row = next(r for r in HELD if r.kind == "good")
+    row = next(r for r in SEEN if r.kind == "good")
     names = [name for name, changed in mutations(row) if changed.explanation.body != row.explanation.body]
     assert {"words shuffled", "words sorted", "negated as a whole", "repeated twenty times", "contradiction added", "numbers changed", "direction swapped once",
             "instruction added"} <= set(names)

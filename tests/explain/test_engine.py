@@ -3,7 +3,7 @@
 import pytest
 from rubrics import DENOISE, DENOISE_FACTS
 
-from inferlab.lab.explain import Amounts, Rubric, Slot, Trend, grade, grade_slot, parse
+from inferlab.lab.explain import Amounts, Rubric, Slot, Trend, grade, grade_slot, parse, terms
 from inferlab.lab.explain.claims import actors_of
 from inferlab.lab.explain.clauses import relations
 from inferlab.lab.explain.directions import effects
@@ -93,6 +93,44 @@ def test_every_outcome_has_a_reason_that_does_not_show_the_rubric():
     for text in ("The UNet updates the latents.", "The latents change somehow in the loop.", "the the the of of"):
         got = grade_slot(text, DENOISE.slots["state"], DENOISE, DENOISE_FACTS)
         assert got.reason and "scheduler changes/makes" not in got.reason
+
+
+LOOSE = Rubric(
+    terms={**terms("latents", "scheduler", "unet", "vae", "image"), "noise": "noise*"},
+    slots={
+        "state": Slot(award=["scheduler changes latents + vae makes image or vae decodes *"], loose=True, deny={
+            "unet changes latents": "The UNet predicts.", "scheduler predicts noise": "The UNet does.", "says: paints pixels .. step": "There are no pixels in a step."}),
+        "axis": Slot(amounts=Amounts(shapes=[(2, 4, 16, 16)], counts={"latents": [1, 2], "unet": [1, 2]}, key=["unet"], moves=[((1, 4, 16, 16), (2, 4, 16, 16))],
+                                     at={"unet": {"unet": 2}}), loose=True),
+        "trade-off": Slot(trend=Trend("unet", gain={"quality": "up"}, cost={"compute": "up"}, switch=True, asked="down",
+                                      says={"quality up": "follow*/obey* .. prompt", "compute up": "two/double rows, second pass"})),
+    },
+)
+
+
+@pytest.mark.parametrize(("slot", "text", "verdict"), [
+    ("state", "The latents get cleaner: the scheduler does the arithmetic, and in the end the VAE paints the picture.", "award"),
+    ("state", "The latents are reworked by the UNet and the scheduler; the VAE decodes them.", "award"),
+    ("state", "The latents are reworked by the UNet; the VAE decodes them.", "deny"),
+    ("state", "The scheduler works on the latents and paints pixels at each step; the VAE decodes them.", "deny"),
+    ("state", "The latents or the pixels are changed by the scheduler or the VAE, hard to tell.", "review"),
+    ("axis", "The UNet gets (2, 4, 16, 16), made of (1, 4, 16, 16).", "award"),
+    ("axis", "In the UNet (2, 4, 16, 16) becomes (1, 4, 16, 16).", "deny"),
+    ("trade-off", "Without the UNet the picture does not obey my prompt, but it is cheaper.", "award"),
+    ("trade-off", "With the UNet the picture does not obey my prompt, and that takes a second pass.", "deny"),
+    ("trade-off", "With the UNet the picture follows my prompt, and that takes a second pass.", "award"),
+])
+def test_what_a_rubric_can_say_beyond_claims(slot, text, verdict):
+    got = grade_slot(text, LOOSE.slots[slot], LOOSE, {"x": (2, 4, 16, 16), "y": (1, 4, 16, 16)})
+    assert got.verdict == verdict, got
+
+
+def test_ready_word_lists_are_extended_and_never_clash():
+    chosen = terms("cache", "keys", "sequence", keys="+pairs", own="thing*")
+    assert chosen["keys"].endswith("pairs") and chosen["own"] == "thing*"
+    Rubric(terms=chosen, slots={"s": Slot(award=["cache keeps keys"])})
+    with pytest.raises(ValueError, match="no ready list"):
+        terms("cahce")
 
 
 @pytest.mark.parametrize(("make", "message"), [

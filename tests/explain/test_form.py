@@ -24,6 +24,11 @@ def test_labels_in_any_dress_and_wrapped_lines():
     assert told.get("shape") == "[2, 4,16, 16]" and told.get("axis") == ""
 
 
+def test_the_markers_of_a_labs_source_are_no_text():
+    told = parse("%%explain x\n### BEGIN SOLUTION\nstate: It changes.\n### END SOLUTION\n")
+    assert told.fields() == {"state": "It changes."} and told.problems == ()
+
+
 def test_an_unknown_label_belongs_to_the_field_above():
     told = parse("state: It changes.\nresult: less noise\n", "x")
     assert told.fields(("state",)) == {"state": "It changes.\nresult: less noise"}

@@ -23,6 +23,23 @@ def pipe():
     return pipe
 
 
+def test_the_kept_facts_of_a_tiled_decode_are_those_of_a_trace(pipe):
+    import torch
+
+    from inferlab.trace import trace
+
+    kept = json.loads((SETS / "lab10-memory-optimization" / "facts.json").read_text(encoding="utf-8"))["tiling-in-words"]
+    pipe.vae.enable_tiling()
+    try:
+        with trace(pipe.vae) as t:
+            pipe.vae.decode(torch.zeros(2, 4, 32, 32))
+    finally:
+        pipe.vae.disable_tiling()
+    now = t.facts()
+    for key in ("decode.inputs.z.shape", "decoder.inputs.sample.shape", "decode.outputs.shape", "decoder.calls"):
+        assert now[key] == (tuple(kept[key]) if isinstance(kept[key], list) else kept[key]), key
+
+
 @pytest.mark.parametrize("lab", RUNS)
 def test_the_kept_facts_are_those_of_a_trace(pipe, lab):
     from inferlab.trace import trace

@@ -50,9 +50,14 @@ def prompts() -> dict[str, tuple[tuple, dict]]:
         if kept.exists():
             every = json.loads(kept.read_text(encoding="utf-8"))
             for name, found in lab_rubrics(lab).items():
-                facts = {k: tuple(v) if isinstance(v, list) else v for k, v in every[name].items()}
+                facts = {k: _tuples(v) for k, v in every[name].items()}
                 out[lab if len(every) == 1 else f"{lab}/{name}"] = (tuple(found), facts)
     return out
+
+
+def _tuples(value: object) -> object:
+    """A list as a tuple, lists in it too: a shape, or the shapes that one boundary saw."""
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
 
 
 def load() -> list[Row]:
