@@ -7,7 +7,7 @@ OUT    := ci/out
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab release adopt notebooks bench bench-explanations bench-grading publish clean
+.PHONY: help demo test lab release adopt notebooks notebooks-gpu bench bench-gpu bench-explanations bench-grading publish clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-20s %s\n", $$1, $$2}'
@@ -37,6 +37,13 @@ adopt: $(STAMP)  ## LAB=name: bring an edited source/ notebook back to notebooks
 
 notebooks: $(STAMP)  ## execute every notebook and prove every grade (ci/out/notebooks.json)
 	$(BIN)/python -m ci.notebooks --out $(OUT)/notebooks.json
+
+notebooks-gpu: $(STAMP)  ## execute every lab's solution on this machine's GPU (ci/out/notebooks-gpu.json)
+	$(BIN)/python -m ci.gpu.notebooks --model each --out $(OUT)/notebooks-gpu.json
+
+bench-gpu: $(STAMP)  ## floors, decode, memory, tracing, labs on this machine's GPU (a JSON in ci/results/, a handbook page)
+	$(BIN)/python -m ci.gpu
+	$(BIN)/python -m ci.gpu.page
 
 bench: $(STAMP)  ## what tracing costs (ci/out/bench.json)
 	$(BIN)/python ci/bench_trace.py

@@ -238,11 +238,11 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--budget", type=float, default=3600.0, help="seconds in all; no part is begun after them")
     parser.add_argument("--notebook-seconds", type=float, default=600.0)
     options = parser.parse_args(argv)
-    options.out = options.out or ROOT / "ci" / "results" / time.strftime("gpu-%Y%m%dT%H%M%SZ.json", time.gmtime())
-    session = Session(options)
     chosen = options.parts.split(",")
     if set(chosen) - set(PARTS):
         parser.error(f"parts are {', '.join(PARTS)}")
+    options.out = options.out or ROOT / "ci" / "results" / time.strftime("gpu-%Y%m%dT%H%M%SZ.json", time.gmtime())
+    session = Session(options)
     for name in [part for part in PARTS if part in chosen]:
         if name not in BESIDE_NOTEBOOKS and not (second_card(session) and name in ("floors", "decode")):
             end_notebooks(session)  # what is timed begins when they are done

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -36,7 +37,9 @@ def run_lab(lab: str, model: str, device: str) -> dict[str, Any]:
     """One lab's solution with MODEL and DEVICE set, as JSON data."""
     notebook = nbformat.read(ROOT / "source" / lab / f"{lab}.ipynb", as_version=4)
     run = run_source(notebook, {"MODEL": model, "DEVICE": device})
-    return {"lab": lab, "model": model, "device": device, **run.as_dict()}
+    told = run.as_dict()
+    told["problems"] = [re.sub(r"/(?:[\w.+-]+/)+", "", problem)[:600] for problem in told["problems"]]  # without this machine's folders
+    return {"lab": lab, "model": model, "device": device, **told}
 
 
 def start(jobs: list[tuple[str, str]], device: str, folder: Path, card: str | None = None) -> list[tuple[str, str, Path, subprocess.Popen]]:

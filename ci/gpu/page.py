@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from .measure import ROOT
+from .vae import copies
 
 RESULTS = ROOT / "ci" / "results"
 PAGE = ROOT / "handbook" / "gpu-numbers.md"
@@ -28,24 +31,32 @@ real, pictures and texts are not.
 """
 
 
-def newest(folder: Path = RESULTS) -> tuple[dict[str, tuple[str, Any]], list[tuple[str, dict]]]:
-    """(part -> (name of the run, data), the runs used with their environments), the newest run that has a part first.
+Runs = list[tuple[str, dict[str, Any]]]
+
+
+def newest(folder: Path = RESULTS) -> tuple[dict[str, Runs], list[tuple[str, dict]]]:
+    """(part -> [(run's name, data)], the runs used with their environments): for each part the newest run of each card that
+    has it, the newest first.
 
     Rows of notebooks are merged: each (lab, model) comes from the newest run that executed it.
     """
     runs = [(path.stem, json.loads(path.read_text("utf-8"))) for path in sorted(folder.glob("gpu-*.json"))]
-    runs.sort(key=lambda run: run[1]["environment"]["time"])
-    parts: dict[str, tuple[str, Any]] = {}
+    runs.sort(key=lambda run: run[1]["environment"]["time"], reverse=True)
+    parts: dict[str, Runs] = {}
     notebooks: dict[tuple[str, str], dict] = {}
+    seen = set()
     for name, run in runs:
         for part, data in run["parts"].items():
-            parts[part] = (name, data)
+            key = (part, run["environment"]["card"]["name"])
+            if part != "notebooks" and key not in seen:
+                seen.add(key)
+                parts.setdefault(part, []).append((name, data))
         for row in run["parts"].get("notebooks", {}).get("rows", []):
-            notebooks[row["lab"], row["model"]] = row | {"run": name}
+            notebooks.setdefault((row["lab"], row["model"]), row | {"run": name})
     if notebooks:
-        parts["notebooks"] = (parts["notebooks"][0], {"rows": [notebooks[key] for key in sorted(notebooks)]})
-    used = {name for name, _ in parts.values()} | {row["run"] for row in notebooks.values()}
-    return parts, [(name, run["environment"]) for name, run in runs if name in used]
+        parts["notebooks"] = [("", {"rows": [notebooks[key] for key in sorted(notebooks)]})]
+    used = {name for found in parts.values() for name, _ in found} | {row["run"] for row in notebooks.values()}
+    return parts, [(name, run["environment"]) for name, run in reversed(runs) if name in used]
 
 
 def table(head: list[str], rows: list[list[Any]]) -> str:
@@ -79,13 +90,16 @@ def trace_part(data: dict[str, Any]) -> str:
     sums, cost = data["sums"], data.get("cost")
     text = (f"Stable Diffusion 1.5 at full size, float16, {data['size']}x{data['size']} pixels, {data['steps']} steps. ")
     if cost:
-        low, high = min(cost["untraced"]), max(cost["untraced"])
-        text += (f"Untraced {cost['untraced_seconds'][0]:.3f} s (from {low:.3f} to {high:.3f} on a shared host); one untraced run "
-                 f"over the one before it: {cost['untraced_again'][0]:.3f} [{cost['untraced_again'][1]:.3f}, "
-                 f"{cost['untraced_again'][2]:.3f}], which is the noise of these ratios.\n\n")
+        walls = cost.get("untraced") or cost["seconds"]["untraced"]
+        text += f"Untraced {statistics.median(walls):.3f} s (from {min(walls):.3f} to {max(walls):.3f}: the host is shared and drifts)"
+        if "untraced_again" in cost:
+            again = [b / a for a, b in pairwise(walls)]
+            text += (f"; one untraced run over the one before it: median {statistics.median(again):.3f}, from {min(again):.3f} to "
+                     f"{max(again):.3f}, which is the noise under these ratios")
+        text += ".\n\n"
         rows = [[r["name"], f"{r['ratio']:.3f}", f"{r['low']:.3f} to {r['high']:.3f}", r.get("goal", ""), met(r), r.get("boundaries", ""),
                  f"{r['us_per_boundary']:.1f}" if "us_per_boundary" in r else "", f"{r['start_ms']:.1f}" if "start_ms" in r else "",
-                 r["rounds"]] for r in cost["rows"]]
+                 r.get("rounds", cost["rounds"])] for r in cost["rows"]]
         text += table(["", "ratio", "95% interval", "goal", "met", "boundaries", "µs each", "start and end, ms", "rounds"], rows)
     if "boundary_us" in data:
         text += "\nIn a loop of modules that do nothing, µs a boundary: " + ", ".join(
@@ -133,17 +147,23 @@ def decode_part(data: dict[str, Any], compiled: dict[str, Any] | None) -> str:
 
 
 def vae_part(data: dict[str, Any]) -> str:
-    text = ("Stable Diffusion's decoder. *Forecast* is lab 10's formula, three maps of the last block's input. In half precision "
-            "cuDNN's convolutions work in another memory order than PyTorch's tensors and hold copies of what goes in and out: "
-            "4 maps, with one picture in a pass 4¾ (`ci/gpu/vae.py` says where). *Off* is allocator's peak over forecast, less 1.\n\n")
+    text = ("Stable Diffusion's decoder. *Forecast* is lab 10's formula, three maps of the last block's input: the tensors that are "
+            "alive. cuDNN's convolutions work in another memory order than PyTorch's tensors and hold copies of what goes in and "
+            "out besides: 4 maps, with one picture in a pass 4¾ (`ci/gpu/vae.py` says where). *Off* is the allocator's peak over "
+            "the column before it, less 1; the goal is 10%.\n")
     for dtype, rows in ((data["dtype"], data["rows"]), ("float32", data.get("float32", {}).get("rows", []))):
         if not rows:
             continue
-        text += f"\n{dtype}:\n\n" + table(
-            ["pixels", "pictures", "knob", "allocator, GB", "forecast, GB", "off", "with copies, GB", "off", "seconds"],
-            [[r["pixels"], r["batch"], r["knob"], gb(r["peak"]), gb(r["forecast"]), f"{r['off_by']:+.0%}",
-              gb(r["with_copies"]) if "with_copies" in r else "", f"{r['copies_off_by']:+.0%}" if "with_copies" in r else "",
-              f"{r['seconds']:.2f}"] for r in rows if "peak" in r])
+        lines = []
+        for r in rows:
+            if "peak" not in r:
+                lines.append([r["pixels"], r["batch"], r["knob"], "does not fit", "", "", "", "", ""])
+                continue
+            whole = copies(r["forecast"], 1 if r["knob"] == "slicing" else r["batch"])
+            lines.append([r["pixels"], r["batch"], r["knob"], gb(r["peak"]), gb(r["forecast"]), f"{r['off_by']:+.0%}", gb(whole),
+                          f"{r['peak'] / whole - 1:+.0%}", f"{r['seconds']:.2f}"])
+        text += f"\n{dtype}:\n\n" + table(["pixels", "pictures", "knob", "allocator, GB", "forecast, GB", "off", "with copies, GB", "off",
+                                           "seconds"], lines)
     return text
 
 
@@ -192,7 +212,7 @@ def limits_part(data: dict[str, Any]) -> str:
 
 
 def build_part(data: dict[str, Any]) -> str:
-    return table(["model", "seconds", "GB on the device", "GB on the host"], [
+    return "The first row has the libraries' import in it, and what they keep on the host.\n\n" + table(["model", "seconds", "GB on the device", "GB on the host"], [
         [r["model"], f"{r['seconds']:.2f}", gb(r["bytes"]), gb(max(0, r["host_bytes"]))] for r in data["rows"]])
 
 
@@ -229,13 +249,18 @@ SECTIONS: list[tuple[str, str, Callable[[Any], str]]] = [
 def page(folder: Path = RESULTS) -> str:
     """The whole page as Markdown."""
     parts, used = newest(folder)
+    cards = {name: about["card"]["name"] for name, about in used}
     text = HEAD + "\n## Runs\n\n" + runs_table(used)
     for part, title, write in SECTIONS:
         if part not in parts:
             continue
-        name, data = parts[part]
-        body = decode_part(data, parts["compile"][1] if "compile" in parts else None) if part == "decode" else write(data)
-        text += f"\n## {title}\n\n" + ("" if part == "notebooks" else f"*Run {name}.*\n\n") + body
+        text += f"\n## {title}\n"
+        for name, data in parts[part]:
+            if part == "decode":
+                body = decode_part(data, dict(parts.get("compile", [])).get(name))
+            else:
+                body = write(data)
+            text += (f"\n**{cards[name]}**, run {name}.\n\n" if name else "\n") + body
     return text
 
 

@@ -25,14 +25,18 @@ def forecast(vae, batch: int, side: int, slicing: bool, tiling: bool) -> int:
 
 
 def with_copies(vae, batch: int, side: int, slicing: bool, tiling: bool) -> int:
-    """The forecast for half precision on CUDA, where cuDNN's convolutions work in another memory order than PyTorch's.
+    """The forecast for CUDA, where cuDNN's convolutions work in another memory order than PyTorch's.
 
     In units of lab 10's map (the last block's input): its first convolution finds the residual and its own input (2),
     makes half a map, and copies both into its order (1 1/2): 4 maps. With one picture in a pass also the convolution of the
     last upsampling works on copies: 1 3/4 maps are there, one is made, two are copies: 4 3/4.
     """
-    in_pass = 1 if slicing else batch
-    return round(forecast(vae, batch, side, slicing, tiling) / 3 * (4.75 if in_pass == 1 else 4.0))
+    return copies(forecast(vae, batch, side, slicing, tiling), 1 if slicing else batch)
+
+
+def copies(three_maps: int, in_pass: int) -> int:
+    """`with_copies` from lab 10's forecast and the number of pictures in a pass."""
+    return round(three_maps / 3 * (4.75 if in_pass == 1 else 4.0))
 
 
 @torch.no_grad()
@@ -55,7 +59,7 @@ def peaks(vae, sizes, device: str, say: Callable[[dict], None]) -> dict[str, Any
                     row["seconds"] = seconds(lambda given=latents: vae.decode(given).sample, device)
                     row["peak"] = allocated(device)[1] - before
                     row["forecast"] = forecast(vae, batch, pixels // 8, name == "slicing", name == "tiling")
-                    if row["peak"] and vae.dtype != torch.float32:
+                    if row["peak"]:
                         row["with_copies"] = with_copies(vae, batch, pixels // 8, name == "slicing", name == "tiling")
                         row["copies_off_by"] = row["peak"] / row["with_copies"] - 1
                     if row["peak"]:

@@ -16,7 +16,7 @@ SIDE, PICTURES = 512, 2
 #: Tokens that a language lab holds in its cache at once, all sequences together.
 TOKENS = 8192
 #: Handles, workspaces of the libraries and blocks that the allocator cannot fill exactly.
-MARGIN = 400 * 2**20
+MARGIN = 800 * 2**20
 
 
 def free_memory(device: str | torch.device) -> int:
