@@ -7,11 +7,12 @@ from inferlab.grading.labtext import read_blocks
 from inferlab.grading.publish import relinked
 
 ROOT = Path(__file__).parents[2]
+LABS = [path for path in (ROOT / "notebooks").glob("*/*.py") if path.stem == path.parent.name]
 LINK = re.compile(r"\]\((\.\.?/[^)#\s]+)")
 
 
 def test_a_labs_links_to_the_handbook_lead_there_from_release_and_from_the_published_tree():
-    for path in (ROOT / "notebooks").glob("lab*/lab*.py"):
+    for path in LABS:
         text = "\n".join(b.cell.source for b in read_blocks(path.read_text("utf-8"), path.name)[1]
                          if b.cell.cell_type == "markdown")
         for link in LINK.findall(text):
@@ -22,7 +23,7 @@ def test_a_labs_links_to_the_handbook_lead_there_from_release_and_from_the_publi
 
 
 def test_the_handbooks_links_to_labs_lead_there():
-    labs = {path.parent.name for path in (ROOT / "notebooks").glob("lab*/lab*.py")}
+    labs = {path.stem for path in LABS}
     for page in (ROOT / "handbook").glob("*.md"):
         for link in LINK.findall(relinked(page.read_text("utf-8"))):
             if link.endswith(".ipynb"):
