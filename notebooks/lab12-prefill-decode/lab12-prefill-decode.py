@@ -1109,7 +1109,7 @@ check.score()
 #
 # | line | what it says |
 # |---|---|
-# | `state:` | one or two sentences: what a decode call finds there from the calls before it, and what that saves it |
+# | `state:` | one or two sentences: what a decode call reads that the calls before it have left, and what that saves it |
 # | `axis:` | one or two sentences: which axis differs between the first call and the later ones, and what grows, with the numbers of this run |
 # | `trade-off:` | one or two sentences: what you gain and what you pay when more sequences share each decode call (a larger batch) |
 # | `calls:` | typed: forward calls of this run |
@@ -1249,7 +1249,7 @@ with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
 from inferlab.lab.explain import Rubric, Slot, grade
 
 RUBRIC = Rubric(
-    question="What a decode call finds there from the calls before it, and what that saves it.",
+    question="What a decode call reads that the calls before it have left, and what that saves it.",
     lab="Norm, attention, norm, MLP, and every shape between them is the same. In step 2 one key goes in, and all 129 come out: it is the only place "
         "where a decode call meets the tokens before it. Everything else works on the new token alone. Keys and values of one more token.",
     terms={
@@ -1271,6 +1271,7 @@ RUBRIC = Rubric(
             "cache keeps weights": "The weights are read in every call; the cache is something else.",
             "cache avoids weights": "Every call reads all weights, with or without a cache.",
         },
+        loose=True,
     )},
     must_award={"state": [
         "Each decode call reads the keys and values of the earlier tokens from the KV cache and computes only the new token.",
@@ -1285,7 +1286,7 @@ RUBRIC = Rubric(
         "The cache holds the weights, so they need not be read in decode.",
     ]},
 )
-check.slot(lambda: grade(check.explanation("two-phases"), RUBRIC, {})["state"], "what a decode call finds, and what that saves")
+check.slot(lambda: grade(check.explanation("two-phases"), RUBRIC, {})["state"], "what a decode call reads, and what that saves")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1318,6 +1319,7 @@ def facts():
                             "length": lengths[-1], "again": sum(lengths)}
 
 
+LENGTHS = [128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149, 150, 151]
 RUBRIC = Rubric(
     question="Which axis differs between the first call and the later ones, and what grows, with the numbers of this run.",
     lab="Step 1 takes (1, 128), every later step (1, 1). Same model, same method, same weights. The token axis goes through the whole block untouched.",
@@ -1338,8 +1340,9 @@ RUBRIC = Rubric(
         },
         amounts=Amounts(
             shapes=["first shape", "later shape"],
-            counts={"tokens": [1, 24, *range(128, 152)], "cache": [*range(128, 152)], "batch": 1, "calls": ["calls", 23, 1]},
+            counts={"tokens": [1, 24, *LENGTHS], "cache": LENGTHS, "batch": 1, "calls": ["calls", 23, 1]},
             key=["tokens", "cache"],
+            moves=[(128, 151)],
         ),
     )},
     must_award={"axis": [
