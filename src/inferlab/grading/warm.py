@@ -41,10 +41,11 @@ def warm() -> None:
     for name in MODULES:
         importlib.import_module(name)
     importlib.import_module("inferlab.lab.setup").quiet()  # the libraries' import notices are not for a terminal either
-    for name, classes in CLASSES.items():
-        module = importlib.import_module(name)
-        for attribute in classes:
-            getattr(module, attribute)
+    with importlib.import_module("inferlab.models.quiet").quiet():  # torchao logs which GPU kernels a machine cannot load
+        for name, classes in CLASSES.items():
+            module = importlib.import_module(name)
+            for attribute in classes:
+                getattr(module, attribute)
     preload = getattr(importlib.import_module("inferlab.models"), "preload", None)
     if preload is not None:
         preload()
