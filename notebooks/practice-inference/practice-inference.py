@@ -40,7 +40,7 @@ from inferlab.lab.scenarios import scenario
 
 s = scenario(lab.variant(16))
 for name, value in s.items():
-    print(f"{name:13s} {value:,}" if isinstance(value, int) else f"{name:13s} {value}")
+    print(f"{name:13s}", value if isinstance(value, list) else f"{value:,}" if isinstance(value, int) else f"{value:.4g}")
 
 # %% [markdown]
 # | name | meaning |
