@@ -161,7 +161,7 @@ def _shape(value, word, i, away, supposed, found, shapes, known, of, mentions, t
     elif part:
         found.parts.append(word)
     elif not supposed:
-        found.wrong.append(word)
+        (found.wrong if len(value) > 2 else found.misplaced).append(word)
 
 
 def _loose(tokens, i: int) -> bool:
@@ -203,7 +203,7 @@ def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | N
     if counted and all(
             t.kind == "word" and t.word not in _LINK | {"and", "for", "into", "on", "while", "but", "when", "per", "each", "every", "instead"} for t in tokens[i + 1:counted.at] if t.word not in ("-",)):
         return counted.term
-    before = [m for m in mentions if m.end <= i and not (m.term not in counts and tokens[m.at - 1].word in ("of", "the"))]
+    before = [m for m in mentions if m.end <= i and not (m.at and tokens[m.at - 1].word in ("per", "each", "every")) and not (m.term not in counts and tokens[m.at - 1].word in ("of", "the"))]
     if tokens[i].word in ("one", "single", "two") and not (tokens[i - 1].word in ("is", "=", ":", "of", "to", "are")):
         return None
     inner = {k for m in mentions for k in range(m.at, m.end)}

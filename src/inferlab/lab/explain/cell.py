@@ -17,6 +17,8 @@ _LABEL = re.compile(
     r"^[ \t]*(?:[-*+>#][ \t]*)*[*_`]{0,3}([A-Za-z][A-Za-z0-9]*(?:[ _./\u2010-\u2015-][A-Za-z0-9]+){0,2})[ \t]*[*_`]{0,3}[ \t]*"
     r"(?::|\uff1a|=(?!=))[ \t]*[*_`]{0,3}(.*)$"
 )
+_MARKER = re.compile(r"^[ \t]*#{1,4}[ \t]*(?:BEGIN|END) SOLUTION[ \t]*$")
+"""What nbgrader puts around a lab's own answer, in its source: no text of the explanation."""
 _SAME = {"tradeoff": "trade-off", "trade-offs": "trade-off", "tradeoffs": "trade-off", "trade": "trade-off"}
 COMMON_LABELS = ("state", "axis", "trade-off", "shape", "gain", "cost")
 
@@ -82,6 +84,8 @@ def parse(text: str, name: str = "") -> Explanation:
     if len(lines) > MAX_LINES:
         problems.append(f"The cell has {len(lines):,} lines; only the first {MAX_LINES} are read.")
     for line in lines[:MAX_LINES]:
+        if _MARKER.match(line):
+            continue
         found = _LABEL.match(line) if len(line) < 20_000 or ":" in line[:80] or "=" in line[:80] else None
         if found:
             parts.append((canonical(found.group(1)), [found.group(2).strip()]))

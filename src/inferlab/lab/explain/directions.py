@@ -75,7 +75,7 @@ def effects(sentence: Sentence, table: Table = _QUANTITY, says: Table | None = N
     out: list[Effect] = []
     for cue in cues:
         out += bind(tokens, cue, cues, quantities)
-    out += [Effect(q, sign, a, b, cue=a) for a, b, q, sign in said]
+    out += [Effect(q, sign, a, b, cue=a, told=True) for a, b, q, sign in said]
     out += _traded(tokens, quantities) + _so_does(tokens, out, quantities) + _what_is(tokens, cues, quantities)
     hedges = [n for n in range(len(tokens)) if _HEDGES.match(tokens, n)]
     out += [Effect("compute", -1 if negated(tokens, c[0], marks) or prevented(tokens, c[0]) else 1, c[1] - 1, c[1]) for c in cues if c[2] == "again"]

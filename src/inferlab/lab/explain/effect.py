@@ -9,7 +9,8 @@ REACH = 4
 @dataclass(frozen=True, slots=True)
 class Effect:
     """One quantity with its direction: +1 up, -1 down, 0 unchanged. `at` indexes the sentence's tokens, `cue` is where
-    the word stands that gives the direction (-1: at `at`). `strong` is False where the two stand far apart or belong together only perhaps: such a reading never denies."""
+    the word stands that gives the direction (-1: at `at`). `strong` is False where the two stand far apart or belong together only perhaps: such a reading never denies. `told` marks a phrase of the
+    rubric that says it by itself."""
 
     quantity: str
     sign: int
@@ -20,3 +21,4 @@ class Effect:
     words: str = ""
     cue: int = -1
     strong: bool = True
+    told: bool = False

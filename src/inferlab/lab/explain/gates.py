@@ -201,7 +201,8 @@ def repeats(parts: list[Sentence]) -> str:
     words = [t.stem for s in parts for t in s.words]
     pairs: dict[tuple, int] = {}
     for gram in zip(words, words[1:], words[2:], strict=False):
-        pairs[gram] = pairs.get(gram, 0) + 1
+        if sum(w.startswith("#") for w in gram) < 2:
+            pairs[gram] = pairs.get(gram, 0) + 1
     worst = max(pairs.items(), key=lambda kv: (kv[1], kv[0]), default=None)
     if worst and worst[1] >= 3:
         return " ".join(worst[0])
@@ -215,6 +216,9 @@ class Gate:
     verdict: str = ""
     reason: str = ""
     evidence: tuple[str, ...] = ()
+
+
+_SAYING = frozenset((":", "=", "is", "are", "becomes", "become", "goes", "gets", "->", "\u2192"))
 
 
 def listing(parts: list[Sentence]) -> bool:
@@ -269,7 +273,8 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
         numbers = any(t.kind == "amount" for s in parts for t in s.tokens)
         return Gate("review" if numbers else "deny", "This is too short to be an explanation.", (cleaned.strip(),))
     if listing(parts):
-        return Gate("deny", "This is a list of words, not a sentence.", (cleaned.strip()[:80],))
+        said = any(t.word in _SAYING for s in parts for t in s.tokens)
+        return Gate("review" if said else "deny", "This is a list of words, not a sentence.", (cleaned.strip()[:80],))
     score = text_score(parts, ordered)
     bare = words >= 5 and not any(t.word in FUNCTION_WORDS for s in parts for t in s.words) and not any(t.kind == "punct" for s in parts for t in s.tokens)
     if (bare and score < ENOUGH) or score < NONE and words >= 9 and any(impossible([t.word for t in s.tokens]) for s in parts):

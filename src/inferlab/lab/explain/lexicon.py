@@ -11,7 +11,7 @@ _QUANTITIES = {
                   "waiting, waiting time, seconds, milliseconds, second, sec, secs, ms, minutes, ttft, itl, elapsed, time per token, computation time, "
                   "inference time, generation time, response time, slowness, patience, clock time, render time, computing time, calculation time, time of calculation, time of computation, time of execution, execution time, processing time, sampling time, decode time, decoding time, waiting times",
     ("speed", +1): "speed, pace, responsiveness, quickness, speedup, rapidity, velocity",
-    ("throughput", +1): "throughput, tokens per second, tokens/s, requests per second, images per second, samples per second",
+    ("throughput", +1): "throughput, thruput, total speed, overall speed, aggregate speed, total tokens per second, tokens per sec, tokens/sec, tokens a second, total throughput, requests served, users served, tokens per second, tokens/s, requests per second, images per second, samples per second",
     ("memory", +1): "memory, mem, vram, ram, hbm, gpu memory, memory peak, peak memory, peak, footprint, memory use, memory usage, storage, "
                     "bytes, megabytes, gigabytes, mib, gib, mb, gb, allocation, memory consumption, memory cost, working set, activation memory, activations, activation, memory demand, memory requirement, memory requirements, memory need, memory needs, ram usage, vram usage, memory pressure, memory high-water mark, high-water mark, feature maps, intermediate tensors, \"buffers\", memory budget, maximum of memory, memory maximum, memory spike, spike",
     ("memory", -1): "headroom, free memory, memory headroom, elbow room",
@@ -23,7 +23,7 @@ _QUANTITIES = {
                      "grainy, noisiness, seam, seams, flaw, flaws, defects, inaccuracy, inaccuracies, imprecision, deviation, deviations, numerical error, rounding error, approximation error, solver error, glitch, glitches, imperfection, imperfections, divergence, wrong, crude, approximation",
     ("compute", +1): "\"compute\", computation, computations, calls, passes, forward passes, forwards, evaluations, flops, flop, \"work\", "
                      "recomputation, network evaluations, function evaluations, invocations, cost, costs, expense, energy, arithmetic, forward calls, calculation, calculations, computing, computing power, processing, operations, maths, math, sums, \"workload\", \"load\", effort, gpu work, compute cost, compute load, evaluation, evaluations, runs of the network, multiplications, matmuls, computational cost, computational work, computational effort, compute work, network calls, unet calls, unet passes, gpu time, redundant work, duplicate work, duplicated work, overhead",
-    ("transfer", +1): "transfer, transfers, traffic, copies, pcie traffic, bandwidth use, data movement",
+    ("transfer", +1): "transfer, transfers, traffic, copies, pcie traffic, bandwidth use, data movement, communication, comms, comunication, network traffic, messages, exchanges, exchange, syncs, synchronisation, synchronization, synchronizations, data transfer, sending",
 }
 
 

@@ -15,7 +15,7 @@ VERBS = {
              "arrive at, result in, write, issue, supply, synthesise, synthesize, determine, figure out, spit, put out, come up with, evaluate, send out, pop out",
     "predicts": "predict, estimate, guess, infer, tell, say, approximate, forecast, identify, judge, regress, anticipate, propose",
     "obtains": "obtain, get, receive, end up with",
-    "uses": "use, take, consume, receive, combine, read, need, see, get, accept, ingest, rely on, work with, require, mix, employ, plug, involve, want",
+    "uses": "use, find, look up, consult, reuse, load, fetch, pick up, draw on, fall back on, benefit, exploit, take, consume, receive, combine, read, need, see, get, accept, ingest, rely on, work with, require, mix, employ, plug, involve, want",
     "keeps": "keep, store, hold, save, cache, remember, retain, reuse, append, add, concatenate, write, preserve, collect, record, stash, accumulate, "
              "memorise, memorize, contain, gather, stack, extend, put, tack on, insert, push, attach, hang on to, hold on to, maintain, stay",
     "splits": "split, slice, cut, divide, chop, tile, chunk, separate, break, partition, segment, carve, dice, process, portion, crop, fragment, window, section, partitioned, subdivide, part, make smaller, shorten, scissor, break up, decompose, iterate",

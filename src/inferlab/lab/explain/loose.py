@@ -47,7 +47,7 @@ def _said(claim: Claim, found: list[Relation], spoken: list[tuple[Sentence, list
         return False
     if any(actor in r.objects and r.classes & {"changes", "predicts", "makes", "decodes", "splits"} and r.agents - {"it", actor} and not r.negated and r.close and r.sure for r in found):
         return False
-    if any(_labelled(actor, thing, s, mentions) for s, mentions in spoken):
+    if sum(t.word == ":" for s, _ in spoken for t in s.tokens) <= 2 and any(_labelled(actor, thing, s, mentions) for s, mentions in spoken):
         return True
     return (actor == "*" or _acts(actor, found, spoken)) and (thing in ("", "*") or _affected(thing, claim, found, spoken))
 
@@ -88,4 +88,4 @@ def _affected(thing: str, claim: Claim, found: list[Relation], spoken: list) -> 
         return True
     if any(t.word in ("by", "via") for s, m in named for t in s.tokens[m.end:m.end + 2]):
         return True
-    return any(t.word in _FRESH for s, m in named for t in s.tokens[max(0, m.at - 3):m.at])
+    return any(t.word in _FRESH for s, m in named for t in (*s.tokens[max(0, m.at - 3):m.at], *s.tokens[m.end:m.end + 5]))

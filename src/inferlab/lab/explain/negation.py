@@ -11,14 +11,19 @@ _HEDGES = Table(lex.HEDGES)
 def _roughly(tokens: tuple[Token, ...], n: int) -> bool:
     """`maybe half the time`: about, not whether."""
     return tokens[n].word in ("maybe", "perhaps", "possibly") and n + 1 < len(tokens) and (
-        tokens[n + 1].kind == "amount" or tokens[n + 1].word in ("half", "twice", "double", "a", "about", "around"))
+        tokens[n + 1].word in ("half", "twice", "double", "a", "about", "around"))
 
 
 def is_hedged(sentence: Sentence, frame_from: int = 0, frame_to: int = 0) -> bool:
     """Whether the sentence leaves open what it says (`maybe`, `faster or slower`), a distancing frame apart."""
+    return bool(hedges_of(sentence, frame_from, frame_to))
+
+
+def hedges_of(sentence: Sentence, frame_from: int = 0, frame_to: int = 0) -> list[int]:
+    """Where the words stand that leave a sentence open."""
     start = sentence.tokens[0].start
-    return any(_HEDGES.match(sentence.tokens, n) and not _roughly(sentence.tokens, n) for n, t in enumerate(sentence.tokens)
-               if t.kind == "word" and not frame_from <= t.start - start < frame_to)
+    return [n for n, t in enumerate(sentence.tokens) if t.kind == "word" and not frame_from <= t.start - start < frame_to
+            and _HEDGES.match(sentence.tokens, n) and not _roughly(sentence.tokens, n)]
 
 
 def frame_of(sentence: Sentence) -> tuple[int, int]:

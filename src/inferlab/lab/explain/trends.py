@@ -10,7 +10,7 @@ from .effect import Effect
 from .gates import framed
 from .lexicon_verbs import VERB_INDEX
 from .listed import listed
-from .negation import frame_of, is_hedged
+from .negation import frame_of, hedges_of, is_hedged
 from .phrases import Table
 from .quantities import Quantity
 from .rubric import SIGN, Rubric, Trend
@@ -101,7 +101,7 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
                 reading.unplaced.append(e.words)
                 continue
             inside = frame_from <= sentence.tokens[e.at].start - sentence.tokens[0].start < frame_to
-            _place(reading, e, pull, signs, hedged, bool(saturated), inside)
+            _place(reading, e, pull, signs, hedged and _doubts(sentence, e), bool(saturated), inside)
         if levers:
             carried = levers[-1][1]
     if not trend.switch:
@@ -139,11 +139,17 @@ def _place(reading: Reading, e: Effect, pull: int, signs: dict[str, int], hedged
         if said != wanted:
             reading.wrong.append(e.words)
         return
+    if away and wanted == 0 and said and not inside:
+        reading.right.setdefault(name, []).append(f"not {e.words}")
+        reading.strong.add(name)
+        return
     if away:
         if said == wanted and not saturated:
             reading.denied.append(e.words)
         elif said != wanted and inside:
             reading.refuted.append(e.words)
+        elif said != wanted and e.told:
+            reading.right.setdefault(name, []).append(f"not {e.words}")
         return
     if e.negated and inside:
         reading.denied.append(e.words)
@@ -154,6 +160,16 @@ def _place(reading: Reading, e: Effect, pull: int, signs: dict[str, int], hedged
             reading.strong.add(name)
     elif not saturated:
         (reading.wrong if e.strong else reading.unsure).append(e.words)
+
+
+def _doubts(sentence: Sentence, e: Effect) -> bool:
+    """Whether what leaves a sentence open concerns an effect: a `maybe` does so in its own clause only."""
+    hedges = hedges_of(sentence)
+    soft = [n for n in hedges if sentence.tokens[n].word in ("maybe", "perhaps", "possibly", "might")]
+    if len(soft) < len(hedges) or len(soft) != 1:
+        return True
+    a, b = sorted((soft[0], e.at))
+    return not any(t.kind == "punct" or t.word in ("and", "but") for t in sentence.tokens[a:b])
 
 
 def _for_each(sentence: Sentence, e: Effect, vocabulary: Vocabulary, lever: str) -> bool:
