@@ -810,8 +810,8 @@ check.score()
 from inferlab.lab.roofline import Cost, Dot, Rates, roofline
 
 n, device = 8e9, Rates("800 TFLOP/s, 4 TB/s", 800e12, 4e12)
-dots = [Dot(f"{bits} bit", Cost(int(2 * n), 0, int(n * bits / 8), 0, 0), group="decode, 1 sequence") for bits in (16, 8, 4)]
-dots += [Dot(f"{bits} bit", Cost(int(6 * n * 8192), 0, int(n * (bits / 4 + 28)), 0, 0), group="training, 8,192 tokens") for bits in (16, 4)]
+dots = [Dot(f"{bits} bits", Cost(int(2 * n), 0, int(n * bits / 8), 0, 0), group="decode, 1 sequence") for bits in (16, 8, 4)]
+dots += [Dot("16 or 4 bits", Cost(int(6 * n * 8192), 0, int(n * (16 / 4 + 28)), 0, 0), group="training, 8,192 tokens")]
 roofline(device, dots, title="Fewer bits move decode up the roof; training was at the top already")
 
 # %% [markdown]
