@@ -1165,6 +1165,10 @@ RUBRIC = Rubric(
         deny={
             "guidance grows/other/changes steps": "Guidance does not change the number of steps.",
             "guidance grows/other/changes calls": "Guidance doubles the batch of each call, not the number of calls.",
+            "says: height and width grow/change/increase/double, channels change/double/become, channel axis changes, number of channels changes/doubles, "
+            "channels .. to 3, doubles the channels": "The channels and the sides keep their size in a step; another axis changes.",
+            "says: twice in every/each step, called twice, runs twice .. step, batch stays 1, batch .. stays the same":
+            "Guidance doubles the batch of each call, not the number of calls.",
             "batch grows steps": "The batch has nothing to do with the number of steps.",
         },
         amounts=Amounts(
@@ -1220,7 +1224,10 @@ RUBRIC = Rubric(
     question="What do you gain and what do you pay when you use more steps?",
     lab="Each later step starts from a better x_t and therefore asks an easier question.",
     terms=TERMS,
-    slots={"trade-off": Slot(trend=Trend(
+    slots={"trade-off": Slot(
+        deny={"says: costs nothing, not cost anything, cost nothing, for free, pay nothing, resolution": "Each step is another call of the UNet.",
+              "says: more memory for weights, more weights": "The weights are loaded once, whatever the steps."},
+        trend=Trend(
         "steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="up",
         says={"quality up": "what the model can really draw, smaller jumps, smaller strides, finer schedule, cleaner picture, corrected better, "
                             "closer to what, more gradually, smaller steps",

@@ -1336,6 +1336,7 @@ RUBRIC = Rubric(
             loose=True,
             deny={
                 "vae changes/denoises latents": "The VAE is outside the loop.",
+                "says: state is the progress, changing the weights, changes the weights, noise prediction is the state": "The state is the latents.",
                 "scheduler predicts noise": "Predicting is the UNet's part; the scheduler only does arithmetic with the prediction.",
                 "scheduler shows/reports noise": "The scheduler reports nothing: it makes the next latents.",
                 "unet changes latents": "The UNet only predicts; it does not touch the state. What does?",
@@ -1408,7 +1409,8 @@ RUBRIC = Rubric(
                 at={"unet": {"batch": 2}, "scheduler": {"batch": 1}},
             ),
             loose=True,
-            deny={"says: called/runs/evaluated twice .. step/timestep, two calls .. step/timestep, twice per step/timestep":
+            deny={"says: token axis, channels .. into 3, channels .. to 3, channel is more important": "The latents keep their channels in the loop.",
+                  "says: called/runs/evaluated twice .. step/timestep, two calls .. step/timestep, twice per step/timestep":
                   "Guidance doubles the batch of each call, not the number of calls."},
             topic=["batch", "steps", "calls", "unet"],
         )
@@ -1450,7 +1452,11 @@ RUBRIC = Rubric(
         "steps": "steps, timesteps, time steps, number of steps, num_inference_steps, iterations, entries of timesteps",
         "quality": "picture quality, image quality, picture*, image*, result*",
     },
-    slots={"trade-off": Slot(trend=Trend(
+    slots={"trade-off": Slot(
+        deny={"says: exactly the same picture/image, same picture/image only/just/but, pay nothing, dont pay anything, don't pay anything, for free, "
+              "picture/image stays/stay the same, quality stays the same": "It is another picture, further from the converged one.",
+              "says: half the memory, halves the memory": "The memory does not depend on the number of steps."},
+        trend=Trend(
         "steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="down",
         says={"quality down": "bigger/larger/longer/wider/coarser jump*/stride*/step*/gap*/leap*, jump .. further/farther, another picture/image, "
                               "different picture/image, fewer noise levels, not the same picture/image, isn't the same, step spans a larger gap, "

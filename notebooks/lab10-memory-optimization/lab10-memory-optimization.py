@@ -963,6 +963,7 @@ RUBRIC = Rubric(
                 "says: neither height nor width, neither width nor height, height and width stay/remain/keep, height and width are/is kept, height and width .. stay":
                     "Height and width are what is cut.",
                 "* splits channels": "The channels stay together.",
+                "says: channel axis is cut/split, channels are cut/split, height and width are not cut, no overlap": "Height and width are cut, with an overlap; the rest stays whole.",
                 "* splits weights": "The weights are not cut.",
             },
         )
@@ -997,7 +998,10 @@ RUBRIC = Rubric(
         "tiling": '"tiling", vae tiling, tiled decode, "tiled"',
         "vae": "decoder, vae*",
     },
-    slots={"trade-off": Slot(trend=Trend(
+    slots={"trade-off": Slot(
+        deny={"says: transfer of weights, transfers between cpu, weights need/take/use less, part of the weights": "Tiling moves nothing and leaves the weights alone.",
+              "says: tiling is lossless, pay nothing, in the same time, for free, seams exactly correct": "Tiles overlap, and each normalizes by itself."},
+        trend=Trend(
         "tiling", gain={"memory": "down"}, cost={"time": "up", "compute": "up", "quality": "down"}, switch=True, asked="up",
         says={"memory down": "only one tile, feature maps shrink, activations stay small, activations are small, small activations, smaller activation*, "
                              "fits on .. card/gpu/device, peak .. single tile/window/piece, for small square only, memory .. quarter, peak .. quarter, gain/win/save/buy .. memory, less ram",
