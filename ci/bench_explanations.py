@@ -164,13 +164,13 @@ def main() -> int:
     if args.errors:
         return errors([r for r in rows if r.split in LOOKED_AT])
     result: dict = {"bars": BARS, "note": "One author's answers share one register; `author` says who wrote a batch and what they knew."}
-    for split in TITLES:
+    for split, title in TITLES.items():
         chosen = [r for r in rows if r.split == split]
         figures = {p: measure([r for r in chosen if r.prompt == p]) for p in sorted({r.prompt for r in chosen})}
         if chosen:
             figures["all"] = measure(chosen)
             result[split] = figures
-            table(TITLES[split], figures)
+            table(title, figures)
     result["mutations"] = mutated([r for r in rows if r.split in ("held", "seen")])
     print("\nmutations of good answers (splits `held` and `seen`)")
     for name, f in result["mutations"].items():
