@@ -31,16 +31,21 @@ def rounds_of(run) -> tuple[list[int], list[int]]:
     Raises:
         ValueError: if the trace holds no pass of a target, or no crop of its cache.
     """
-    positions, removed = [], {}
+    positions, held, cropped, final = [], [], set(), None
     for boundary in run:
         if boundary.name.endswith("ForCausalLM"):
+            cache = next(value for value in boundary.inputs.values() if hasattr(value, "length") and hasattr(value, "layers"))
             positions.append(int(boundary.outputs["logits"].shape[1]))
+            held.append((cache.length, int(boundary.inputs["input_ids"].shape[1])))
         elif boundary.name == "cache.crop" and positions:
-            count = next(iter(boundary.inputs.values()))
-            removed.setdefault(len(positions), abs(int(str(count))))  # the target's cache is cropped first
-    if not positions or len(removed) != len(positions):
+            cropped.add(len(positions))
+        elif boundary.name == "generate" and boundary.level == 0:
+            final = int(boundary.outputs.shape[1]) - 1  # the newest token has no keys yet
+    if not positions or len(cropped) != len(positions) or final is None:
         raise ValueError("this is no trace of an assisted generate: trace(target, draft) round one call")
-    return positions, [removed[number] for number in range(1, len(positions) + 1)]
+    # from the cache's lengths: how much a crop takes away may be a tensor on the device, which a trace does not read
+    after = [before for before, _ in held[1:]] + [final]
+    return positions, [before + fed - left for (before, fed), left in zip(held, after, strict=True)]
 
 
 def unknown_decoders(variant: int) -> dict[str, Decoder]:
