@@ -214,13 +214,13 @@ class OwnLength(StoppingCriteria):
 
 
 # %% [markdown]
-# **Padded**, one static batch:
+# **Padded**, one static batch (the tables are printed as text, one line a call):
 
 # %% tags=["demo"]
 with trace(model) as padded:
     rectangle = model.generate(**padded_inputs, min_new_tokens=max(OUTPUTS), max_new_tokens=max(OUTPUTS), do_sample=False,
                                stopping_criteria=[OwnLength()])
-padded.table(level=1)
+print(padded.table(level=1))
 
 # %% [markdown]
 # **Packed**, the engine behind `generate_batch`. It runs in a thread of its own, takes requests whenever they come, and
@@ -243,7 +243,7 @@ with trace(model) as packed:
 print("answered in this order:", ", ".join(answer.request_id for answer in finished))
 
 # %% tags=["demo"]
-packed.table(level=1)
+print(packed.table(level=0))
 
 # %% [markdown]
 # Stop at three places:
