@@ -43,6 +43,7 @@ from transformers import DynamicCache, StaticCache
 torch.set_grad_enabled(False)
 model, tokenizer = load_language_model(MODEL, lab.device)
 config = model.config
+head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 weights = sum(p.numel() for p in model.parameters())
 print(type(model).__name__, "·", f"{weights:,} parameters ·", model.dtype)
 
@@ -181,7 +182,7 @@ ids = tokenizer(text, return_tensors="pt").input_ids[:, :PROMPT_TOKENS].to(lab.d
 def generate(ids, new, cache):
     """Exactly `new` greedy tokens after `ids`, with this cache."""
     return model.generate(ids, attention_mask=torch.ones_like(ids), min_new_tokens=new, max_new_tokens=new, do_sample=False,
-                          **cache_argument(cache))
+                          disable_compile=True, **cache_argument(cache))  # on a GPU a static cache would be compiled for, for a minute
 
 
 generate(ids[:, :4], 2, DynamicCache(config=config))  # the first call of a process sets things up
@@ -207,7 +208,7 @@ for update in run.find("cache.update")[:: 8 * config.num_hidden_layers]:  # laye
 # %% tags=["demo"]
 from inferlab.lab import when_written
 
-sizes = config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads, config.head_dim
+sizes = config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads, head_dim
 print(f"length {int(cache.get_seq_length())}, keys {tuple(cache.layers[0].keys.shape)}, {real_bytes(cache):,} bytes")
 with when_written("forecast"):
     print("your forecast:", forecast(PROMPT_TOKENS, NEW, 1, *sizes, str(model.dtype).removeprefix("torch.")))
@@ -370,12 +371,12 @@ check.score()
 # %%
 from inferlab.lab.kvcaches import cache_curves
 from inferlab.models.language import random_model
+from transformers import LlamaConfig
 
 per_token = {}
 for label, kv in (("multi-head: 8 kv heads", 8), ("grouped-query: 2", 2), ("multi-query: 1", 1)):
-    other = random_model(type(config).from_dict({**config.to_dict(), "num_attention_heads": 8, "num_key_value_heads": kv,
-                                                 "hidden_size": 256, "intermediate_size": 704, "head_dim": 32,
-                                                 "num_hidden_layers": 8, "vocab_size": 1024}), lab.device, torch.float32)
+    other = random_model(LlamaConfig(hidden_size=256, intermediate_size=704, num_hidden_layers=8, num_attention_heads=8,
+                                     num_key_value_heads=kv, vocab_size=1024), lab.device, torch.float32)
     filled = DynamicCache(config=other.config)
     other(torch.full((1, 50), 7, device=lab.device), None, None, filled, logits_to_keep=1)
     per_token[label] = real_bytes(filled) / 50
@@ -395,8 +396,11 @@ cache_curves(per_token, [2**k for k in range(7, 18)], {"weights, 32 bits": 4 * w
 # and then every sequence generates `new` tokens. Somebody "saved memory" with `max_cache_len` equal to the longest prompt:
 
 # %% tags=["demo"]
+# on the CPU, where it raises: a GPU finds the same mistake in a kernel, and the session cannot use the card any more
+on_cpu = model if lab.device == "cpu" else load_language_model("bundled", "cpu")[0]
 try:
-    generate(ids, NEW, StaticCache(config=config, max_cache_len=PROMPT_TOKENS))
+    on_cpu.generate(ids.cpu(), attention_mask=torch.ones_like(ids).cpu(), min_new_tokens=NEW, max_new_tokens=NEW, do_sample=False,
+                    **cache_argument(StaticCache(config=on_cpu.config, max_cache_len=PROMPT_TOKENS)))
 except IndexError as error:
     print("IndexError:", error)
 
@@ -554,7 +558,7 @@ with when_written("ledger"):
     for kind, bits in (("quantized, 8 bits", 8), ("quantized, 2 bits", 2)):
         layer = kinds[kind].layers[0]
         full = layer.keys.shape[2] if layer.keys.dim() == 4 else 0
-        books = ledger(int(kinds[kind].get_seq_length()) - full, full, config.num_hidden_layers, config.num_key_value_heads, config.head_dim,
+        books = ledger(int(kinds[kind].get_seq_length()) - full, full, config.num_hidden_layers, config.num_key_value_heads, head_dim,
                        bits, 16, model.dtype.itemsize)
         print(f"{kind}: your books {books}, total {sum(books.values()):,}; the cache's own tensors {real_bytes(kinds[kind]):,}")
 
@@ -658,7 +662,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 layer, positions = model.model.layers[0], torch.arange(PROMPT_TOKENS, device=lab.device)[None]
 x = layer.input_layernorm(model.model.embed_tokens(ids))
 rotary = model.model.rotary_emb(x, position_ids=positions)
-q, k, v = (part(x).unflatten(-1, (-1, config.head_dim)).transpose(1, 2)
+q, k, v = (part(x).unflatten(-1, (-1, head_dim)).transpose(1, 2)
            for part in (layer.self_attn.q_proj, layer.self_attn.k_proj, layer.self_attn.v_proj))
 q, k = apply_rotary_pos_emb(q, k, *rotary)
 print("these keys are what the cache of section 3 holds:", torch.equal(k, cache.layers[0].keys[:, :, :PROMPT_TOKENS]))
