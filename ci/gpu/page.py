@@ -197,7 +197,8 @@ def notebooks_part(data: dict[str, Any]) -> str:
         rows.append([r["lab"], r["model"], f"{r['points']:g} of {r['maximum'] or 0:g}", f"{r.get('seconds', 0):.0f}",
                      f"{r['held_bytes'] / 1e9:.2f}" if "held_bytes" in r else "", raised, r["run"]])
     return ("Solutions, executed through papermill with DEVICE = \"cuda\"; several at once on one card, so the seconds are no "
-            "benchmark. Held: by the kernel's allocator at the end.\n\n"
+            "benchmark. Held: by the kernel's allocator at the end. A problem is what its run found: what was mended since shows in "
+            "the next run.\n\n"
             + table(["lab", "model", "points", "s", "held, GB", "problem", "run"], rows))
 
 
