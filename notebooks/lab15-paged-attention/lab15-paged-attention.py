@@ -172,15 +172,20 @@ check.score()
 # ## 3 · Trace
 #
 # Four requests of 45, 37, 70 and 21 prompt tokens, three slots, pages of 16. `paged_run` lets the library's engine answer them (`??paged_run`: the engine of the
-# last lab) and notes its block tables before each call of the model.
+# last lab) and notes its block tables before each call of the model. The model is traced as ever: what it is given is one row of tokens, and the cache as a whole.
 
 # %% tags=["demo"]
-from inferlab.lab.blocks import allocator_of, memory_map, paged_run, pool_of
+from inferlab.lab.blocks import memory_map, paged_run, pool_of
+from inferlab.trace import trace
 
 LENGTHS, OUTPUTS, PAGE = (45, 37, 70, 21), (12, 20, 6, 30), 16
 text = [token for story in documents(6, seed=SEED, kind="story") for token in tokenizer(story.context).input_ids]
 cuts = [text[60 * k:60 * k + n] for k, n in enumerate(LENGTHS)]
-run = paged_run(model, cuts, OUTPUTS, slots=3, page=PAGE)
+with trace(model) as traced:
+    run = paged_run(model, cuts, OUTPUTS, slots=3, page=PAGE)
+print("\n".join(repr(traced.table(level=0)).splitlines()[:8]), "\n   ...")
+
+# %% tags=["demo"]
 for k in (0, 1, 5, 6, 12, len(run.calls) - 1):
     print(f"call {k:2d}: {run.calls[k].tokens:3d} tokens, tables", {r: list(table) for r, table in run.calls[k].tables.items()})
 
