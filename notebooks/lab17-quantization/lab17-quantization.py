@@ -411,6 +411,17 @@ with check.part("bits a weight", weight=2):
 ### END HIDDEN TESTS
 check.score()
 
+# %% tags=["demo"]
+from inferlab.lab.lowbits import int4_weights
+
+int4_model = int4_weights(model, group=32)
+for name, candidate in (("int8, a row", int8_model), ("int4, groups of 32", int4_model)):
+    off = (candidate(ids).logits - model(ids).logits).norm() / model(ids).logits.norm()
+    print(f"{name:19} {sum(stored_bytes(candidate).values()):>10,} bytes stored, logits off by {off:.1%}")
+
+# %% [markdown]
+# Half as many bits, and *more* bytes: unpacked codes, and more scales. Look at what is stored, not at the name of a format.
+
 # %% [markdown]
 # ### Error against group size
 #
@@ -723,7 +734,8 @@ with check.part("another model, a longer run", weight=1):
 check.score()
 
 # %% [markdown]
-# How much does it cost? Prefill is exact, the error begins with the first decode step, and fewer bits make it larger:
+# How much does it cost? Prefill is exact, the error begins with the first decode step, and fewer bits make it larger. (fp8 has as many
+# bits as int8 and spends four of them on an exponent: finer steps near zero, coarser ones near the largest value.)
 
 # %% tags=["demo"]
 def second_call(cache):
@@ -733,9 +745,10 @@ def second_call(cache):
 
 
 plain = second_call(DynamicCache(config=config))
-for bits in (8, 4, 2):
-    off = second_call(small_cache(config, bits, config.head_dim)) - plain
-    print(f"{bits} bits: logits of the next token off by {off.norm() / plain.norm():.2%}")
+kinds = {"fp8": {"float8": True}} | {f"int{bits}": {"bits": bits} for bits in (8, 4, 2)}
+for name, kind in kinds.items():
+    off = second_call(small_cache(config, group=config.head_dim, **kind)) - plain
+    print(f"{name}: logits of the next token off by {off.norm() / plain.norm():.2%}")
 
 # %% [markdown]
 # ### Exercise 7 · Who gains?

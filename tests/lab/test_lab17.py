@@ -12,6 +12,7 @@ from inferlab.lab.lowbits import (
     VARIANTS,
     cache_bytes,
     error_and_bits,
+    int4_weights,
     int8_weights,
     small_cache,
     stored_bytes,
@@ -121,6 +122,25 @@ def test_prefill_with_a_small_cache_is_exact_and_the_error_grows_with_fewer_bits
             assert torch.equal(prefill, first)
             errors.append(float((decode - second).norm()))
     assert 0 < errors[0] < errors[1] < errors[2]
+
+
+def test_a_cache_in_fp8_has_the_bytes_of_int8_and_an_error_of_its_own(loaded):
+    model, ids = loaded
+    with torch.no_grad():
+        caches = [small_cache(model.config, float8=kind) for kind in (False, True)]
+        logits = []
+        for cache in caches:
+            model(ids[:, :-1], None, None, cache)
+            logits.append(model(ids[:, -1:], None, None, cache).logits)
+    assert cache_bytes(caches[0]) == cache_bytes(caches[1])
+    assert caches[1].layers[0]._quantized_keys[0].dtype == torch.float8_e4m3fn
+    assert 0 < float((logits[0] - logits[1]).norm() / logits[0].norm()) < 0.1
+
+
+def test_four_bit_codes_take_more_bytes_than_eight_bit_ones_where_they_are_not_packed(loaded):
+    model, _ = loaded
+    four, eight = stored_bytes(int4_weights(model)), stored_bytes(int8_weights(model))
+    assert sum(four.values()) > sum(eight.values()) and "uint8" not in four
 
 
 def test_the_picture_has_two_labelled_panels():

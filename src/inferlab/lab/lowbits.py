@@ -37,6 +37,19 @@ def int8_weights(model: PreTrainedModel) -> PreTrainedModel:
     return small
 
 
+def int4_weights(model: PreTrainedModel, group: int = 32) -> PreTrainedModel:
+    """A copy whose linear layers hold 4-bit codes in groups, in torchao's portable format: each code in an int8 of its own."""
+    from ..models.quiet import quiet
+
+    with quiet():
+        from torchao.quantization import IntxWeightOnlyConfig, quantize_
+        from torchao.quantization.granularity import PerGroup
+
+        small = copy.deepcopy(model)
+        quantize_(small, IntxWeightOnlyConfig(weight_dtype=torch.int4, granularity=PerGroup(group)))
+    return small
+
+
 def parts_of(weight: torch.Tensor) -> dict[str, torch.Tensor]:
     """The plain tensors that a weight is stored as: ``{"qdata": ..., "scale": ...}`` of torchao's, else ``{"data": ...}``."""
     names = getattr(type(weight), "tensor_data_names", None)
@@ -71,10 +84,24 @@ class AbsmaxLayer(QuantizedLayer):
         return (codes * scale).flatten(-2)
 
 
-def small_cache(config, bits: int = 8, group: int = 32, residual: int = 8) -> DynamicCache:
-    """A cache of `AbsmaxLayer` for a model of this config: give it to ``forward`` or ``generate`` as any other."""
+class Float8Layer(AbsmaxLayer):
+    """The same with codes in fp8 (e4m3: 4 bits of exponent, 3 of mantissa), whose steps grow with the value."""
+
+    def _quantize(self, tensor: torch.Tensor, axis: int) -> tuple[torch.Tensor, torch.Tensor]:
+        groups = tensor.unflatten(-1, (-1, self.q_group_size))
+        scale = groups.abs().amax(-1, keepdim=True).clamp(min=1e-8) / torch.finfo(torch.float8_e4m3fn).max
+        return (groups / scale).to(torch.float8_e4m3fn), scale
+
+    def _dequantize(self, quantized: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        codes, scale = quantized
+        return (codes.to(scale.dtype) * scale).flatten(-2)
+
+
+def small_cache(config, bits: int = 8, group: int = 32, residual: int = 8, float8: bool = False) -> DynamicCache:
+    """A cache of `AbsmaxLayer` (or of `Float8Layer`) for a model of this config: give it to ``forward`` or ``generate``."""
     cache = DynamicCache(config=config)
-    cache.layers = [AbsmaxLayer(nbits=bits, q_group_size=group, residual_length=residual) for _ in cache.layers]
+    kind = Float8Layer if float8 else AbsmaxLayer
+    cache.layers = [kind(nbits=bits, q_group_size=group, residual_length=residual) for _ in cache.layers]
     return cache
 
 
