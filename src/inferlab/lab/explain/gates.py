@@ -243,6 +243,9 @@ def listing(parts: list[Sentence]) -> bool:
 
 def _arrowed(parts: list[Sentence]) -> bool:
     """Whether a text has an arrow between two amounts, or a term's amounts: an order that no shuffle leaves."""
+    tokens = [t for s in parts for t in s.tokens]
+    if len(tokens) <= 16 and {"in", "out"} <= {t.word for t in tokens} and sum(t.kind == "amount" and t.amount.kind == "shape" for t in tokens) == 2:
+        return True
     return any(t.kind == "arrow" and 0 < i < len(s.tokens) - 1 and s.tokens[i + 1].kind == "amount" and any(u.kind == "amount" for u in s.tokens[max(0, i - 2):i])
                for s in parts for i, t in enumerate(s.tokens))
 
@@ -279,7 +282,7 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
     bare = words >= 5 and not any(t.word in FUNCTION_WORDS for s in parts for t in s.words) and not any(t.kind == "punct" for s in parts for t in s.tokens)
     if (bare and score < ENOUGH) or score < NONE and words >= 9 and any(impossible([t.word for t in s.tokens]) for s in parts):
         return Gate("deny", "This does not read as sentences.", (f"prose score {score:.2f}",))
-    if score < (ENOUGH if words >= 9 else SHORT) and not (score >= NONE / 2 and _arrowed(parts)):
+    if score < (ENOUGH if words >= 9 else SHORT) and not _arrowed(parts):
         return Gate("review", "This hardly reads as sentences; a person will read it.", (f"prose score {score:.2f}",))
     return Gate()
 

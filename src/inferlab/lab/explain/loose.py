@@ -7,7 +7,7 @@ verb, behind `by` or `thanks to`, the owner of a deed), nothing of this is denie
 import itertools
 
 from .claims import Claim, claims
-from .lexicon_verbs import VERBS
+from .lexicon_verbs import VERB_INDEX, VERBS
 from .listed import listed
 from .negation import framed_or_negated
 from .relations import Relation
@@ -17,7 +17,7 @@ from .words import Sentence
 
 _AFFECTS = frozenset(("changes", "makes", "denoises", "decodes", "splits", "keeps", "grows", "moves", "shrinks", "obtains", "recomputes", "is"))
 _IDLE = frozenset(("predicts", "controls", "shows", "is", "other"))
-_BY = frozenset(listed("by from via through with using thanks means + & : using per"))
+_BY = frozenset(listed("job task responsibility business doing duty by from via through with using thanks means + & : using per"))
 _JOINTS = frozenset(listed("and plus + & / with then"))
 _FRESH = frozenset(listed("next new cleaner clean cleaned less newer updated following"))
 _DEEDS = frozenset(listed("step steps update updates arithmetic maths math move moves formula rule calculation calculations output job work doing part output's combination"))
@@ -52,6 +52,13 @@ def _said(claim: Claim, found: list[Relation], spoken: list[tuple[Sentence, list
     return (actor == "*" or _acts(actor, found, spoken)) and (thing in ("", "*") or _affected(thing, claim, found, spoken))
 
 
+def _what_does(sentence: Sentence, wanted: set[str]) -> bool:
+    """`what changes in the loop are the latents`, `the tensor being modified is the latent one`."""
+    tokens = sentence.tokens
+    return any(t.word in ("what", "being", "thing") and any((u.stem,) in VERB_INDEX and VERB_INDEX[(u.stem,)] & wanted
+                                                                                      for u in tokens[i + 1:i + 4]) for i, t in enumerate(tokens))
+
+
 def _labelled(actor: str, thing: str, sentence: Sentence, mentions: list[Mention]) -> bool:
     """`Picture: VAE decoder`: a thing and, behind its colon, who makes it."""
     for a, b in itertools.pairwise(mentions):
@@ -69,7 +76,7 @@ def _acts(actor: str, found: list[Relation], spoken: list) -> bool:
             if m.term != actor:
                 continue
             before = [t.word for t in tokens[max(0, m.at - 4):m.at]]
-            if set(before) & _BY or tokens[m.end:m.end + 1] and tokens[m.end].word in _DEEDS | {":"}:
+            if set(before) & _BY or tokens[m.end:m.end + 1] and tokens[m.end].word in _DEEDS | {":", "for"}:
                 return True
             if tokens[m.end - 1].word in _DEEDS and m.end - m.at > 1:
                 return True
@@ -85,6 +92,8 @@ def _affected(thing: str, claim: Claim, found: list[Relation], spoken: list) -> 
     wanted = {c for c in claim.classes if c in VERBS} | ({"changes", "makes", "denoises"} if claim.classes & {"changes", "makes", "denoises"} else set())
     if any(r.classes & wanted and (thing in r.objects or "it" in r.objects or (thing in r.agents and not r.objects - {"it"}) or not r.objects) and not (r.negated or r.framed)
            for r in found):
+        return True
+    if any(_what_does(s, wanted) for s, _ in named):
         return True
     if any(t.word in ("by", "via") for s, m in named for t in s.tokens[m.end:m.end + 2]):
         return True

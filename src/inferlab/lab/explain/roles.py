@@ -69,6 +69,9 @@ def roles(tokens, mentions, actors, at, end, after):
         objects = frozenset(patient[0])
         if patient[0] and patient[2]:
             objects |= _joined(tokens, left, patient[2])
+        by = next((m for m in right if m.term in agents), None)
+        if by is not None and len(agents) == 1 and _its_output(tokens, by):
+            sure = False
         return agents, objects, frozenset(), bool(agents) and sure, True
     names, sure, _ = _nearest(tokens, left, actors, at)
     objects, bad = _objects(tokens, right, end, after)
@@ -123,6 +126,9 @@ def by_agent(tokens, right, actors, end, after) -> frozenset[str]:
         word = _preposition(tokens, m.at, right, end)
         near = {t.word for t in tokens[max(end, m.at - 4):m.at]}
         helped = word == "of" and near & {"means", "help"}
+        where = next((k for k in range(m.at - 1, max(end, m.at - 5) - 1, -1) if tokens[k].word == "by"), -1)
+        if where > end and participle(tokens[where - 1]):
+            continue
         if (word in _AGENT_BY or helped) and m.term in actors and m.at - end <= 14:
             return frozenset({m.term}) | _with_others(tokens, right, m, actors)
         if word == "using" and m.term in actors and m.at - end <= 4 and not possessive(tokens, m):

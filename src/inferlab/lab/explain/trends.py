@@ -229,7 +229,7 @@ def _comparisons(sentence: Sentence, mentions: list) -> list[tuple[int, int]]:
 
 def _pull(sentence: Sentence, e: Effect, levers: list[tuple[int, int]], carried: int | None) -> int | None:
     before = [lever for lever in levers if lever[0] < e.at]
-    after = [lever for lever in levers if lever[0] >= e.at]
+    after = [lever for lever in levers if lever[0] >= e.at and not {"what", "than"} & {t.word for t in sentence.tokens[max(0, lever[0] - 2):lever[0]]}]
     if after and before:
         gap = [t.word for t in sentence.tokens[before[-1][0]:e.at]]
         joint = [t.word for t in sentence.tokens[e.at:after[0][0]]]
