@@ -184,7 +184,7 @@ for name, got in found.items():
 
 # %% [markdown]
 # **Reconcile.** Beside your forecast. What is left over are pieces that wait: finished pictures, finished tiles. (On a GPU also
-# the kernels' scratch memory, which no shape tells.)
+# copies that convolutions make in another memory order: a third more, and a little over half with one picture in a pass.)
 
 # %% tags=["demo"]
 from inferlab.lab import when_written
@@ -245,8 +245,11 @@ peak_curves(curves, title="Slicing moves the curve down, tiling bends it", how="
 
 # %% [markdown]
 # Slicing divides by the batch and still grows with the area. Tiling holds one tile's maps; what still grows are the finished
-# tiles that wait to be put together (three channels, which weigh more beside 16 than beside a real decoder's 256). For scale, Stable Diffusion's own decoder with two 2048x2048 pictures in float16,
-# measured on one H200: 16.0 GB plain, 9.5 GB with slicing, 0.66 GB with tiling, in 0.89, 0.79 and 2.15 s.
+# tiles that wait to be put together (three channels, which weigh more beside 16 than beside a real decoder's 256). For scale, Stable
+# Diffusion's own decoder with two 2048x2048 pictures in float16, measured on one H200: 17.2 GB plain, 10.2 GB with slicing, 1.15 GB
+# with tiling, in 1.00, 0.82 and 1.38 s. That is more than three maps (12.9, 6.4 and 0.8 GB): a GPU's convolutions also hold copies
+# of what goes in and out in another memory order, so that four maps are the peak there, and 4¾ when a pass has one picture. The
+# handbook's page *The course on a GPU* has the table.
 
 # %% [markdown]
 # ## 4 · Read
