@@ -19,7 +19,8 @@ from inferlab.lab.explain import grade, parse, selftest
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = load()
 SEEN = [r for r in ROWS if r.split == "seen"]
-TUNED = {"seen": SEEN, "tuning-independent": [r for r in ROWS if r.split == "tuning-independent"]}
+FOUR = ("lab02", "lab04", "lab10", "lab11")
+TUNED = {"seen": SEEN, "tuning-independent": [r for r in ROWS if r.split == "tuning-independent" and r.prompt[:5] in FOUR]}
 
 
 def test_every_measured_prompt_has_its_answers_and_its_own_tuning_half():
@@ -131,9 +132,9 @@ def _wrong_explanations():
 def test_a_labs_named_wrong_explanations_keep_what_they_should(lab, name, body, keeps):
     known = prompts()
     told = parse(body)
-    found, facts = known.get(lab) or known[f"{lab}/{told.name}"]
+    found, facts = known.get(lab) or known.get(f"{lab}/{told.name}") or (rubrics(lab)[told.name], {})
     for rubric in found:
-        for slot, outcome in grade(told, rubric, facts).items():
+        for slot, outcome in grade(told, rubric, facts or rubric.example_facts).items():
             kept = next((points for check, points in keeps.items() if check.endswith(slot)), None)
             if kept is not None:
                 assert (outcome.verdict == "award") == bool(kept), (name, slot, outcome)
