@@ -71,7 +71,7 @@ def test_importing_a_pipeline_after_start_prints_nothing():
     assert run.stdout.count("\n") == 1
 
 
-def test_only_the_torchvision_notice_is_dropped():
+def test_only_the_import_notice_is_dropped():
     setup.quiet()
     log = logging.getLogger("transformers.utils.import_utils")
     seen = []

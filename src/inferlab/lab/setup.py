@@ -115,11 +115,24 @@ def resolve_device(device: str) -> str:
     return device
 
 
-class _TorchvisionNotice(logging.Filter):
-    """Drops one notice and nothing else: that an image processor falls back to Pillow for lack of torchvision."""
+# What libraries log about themselves at their import, by logger: nothing that a learner could do anything about.
+_NOTICES = {
+    "transformers.utils.import_utils": "requires torchvision (not installed)",
+    "torchao": "Failed to load",  # kernels for GPUs that this machine does not have
+    "torch.utils._pytree": "is an Enum subclass and is now natively supported",  # said about torchao
+    "diffusers.quantizers.torchao.torchao_quantizer": "Unable to import `torchao` Tensor objects",
+}
+
+
+class _ImportNotice(logging.Filter):
+    """Drops one notice of a library at its import and nothing else."""
+
+    def __init__(self, notice: str):
+        super().__init__()
+        self.notice = notice
 
     def filter(self, record: logging.LogRecord) -> bool:
-        return "requires torchvision (not installed)" not in record.getMessage()
+        return self.notice not in record.getMessage()
 
 
 def quiet(downloads: bool = True) -> None:
@@ -129,9 +142,10 @@ def quiet(downloads: bool = True) -> None:
         downloads: also hide the hub's download bars. With ``MODEL = "hub"`` they are left on, since a download of
             gigabytes should show its progress.
     """
-    notice = logging.getLogger("transformers.utils.import_utils")
-    if not any(isinstance(f, _TorchvisionNotice) for f in notice.filters):
-        notice.addFilter(_TorchvisionNotice())
+    for name, notice in _NOTICES.items():
+        logger = logging.getLogger(name)
+        if not any(isinstance(f, _ImportNotice) for f in logger.filters):
+            logger.addFilter(_ImportNotice(notice))
     if downloads and "huggingface_hub" not in sys.modules:
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
