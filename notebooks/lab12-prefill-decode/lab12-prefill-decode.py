@@ -43,6 +43,7 @@ from transformers import DynamicCache
 torch.set_grad_enabled(False)
 model, tokenizer = load_language_model(MODEL, lab.device)
 config = model.config
+head_dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
 print(type(model).__name__, "·", f"{sum(p.numel() for p in model.parameters()):,} parameters ·", model.dtype)
 
 # %% [markdown]
@@ -89,7 +90,7 @@ print(tokenizer.decode(answer[0, question.input_ids.shape[1]:], skip_special_tok
 # %%
 PROMPT_TOKENS, NEW = 128, 24
 print(f"prompt {PROMPT_TOKENS} tokens, {NEW} new ones;", f"{config.num_hidden_layers} layers,",
-      f"{config.num_attention_heads} query heads, {config.num_key_value_heads} key/value heads of {config.head_dim},",
+      f"{config.num_attention_heads} query heads, {config.num_key_value_heads} key/value heads of {head_dim},",
       f"vocabulary {config.vocab_size}")
 
 # %% [markdown]
@@ -246,7 +247,7 @@ calls = calls_of(run)
 print(f"calls {len(calls)}, positions {sum(c.batch * c.new for c in calls)}, keys {tuple(cache.layers[0].keys.shape)}")
 print(f"first call {calls[0].ms:.1f} ms, later calls {sum(c.ms for c in calls[1:]) / (NEW - 1):.1f} ms on average")
 with when_written("forecast"):
-    print("your forecast:", forecast(PROMPT_TOKENS, NEW, 1, config.num_key_value_heads, config.head_dim, config.vocab_size))
+    print("your forecast:", forecast(PROMPT_TOKENS, NEW, 1, config.num_key_value_heads, head_dim, config.vocab_size))
 
 # %% [markdown]
 # **Reconcile.** Where the two differ, the trace is right: find out why before you change the function.
@@ -710,7 +711,7 @@ check.score()
 from torch.utils.flop_counter import FlopCounterMode
 
 sizes = {name: getattr(config, name) for name in ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads",
-                                                  "num_key_value_heads", "head_dim", "vocab_size")}
+                                                  "num_key_value_heads", "vocab_size")} | {"head_dim": head_dim}
 
 
 def library_flops(ids, cache):
@@ -718,7 +719,7 @@ def library_flops(ids, cache):
     with FlopCounterMode(display=False) as counter:
         model(ids, None, None, cache, logits_to_keep=1)
     counts = {str(op): value for op, value in counter.get_flop_counts()["Global"].items()}
-    return counts["aten.mm"], counts["aten.bmm"]
+    return counts.get("aten.mm", 0) + counts.get("aten.addmm", 0), counts["aten.bmm"]  # addmm: matrices with a bias
 
 
 attention = config._attn_implementation
@@ -827,8 +828,10 @@ print(f"issuing one decode call of {config.num_hidden_layers} layers: {overhead 
 # calls to issue.
 
 # %%
-wide_sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 3, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 128}
-wide = random_model(type(config).from_dict({**config.to_dict(), **wide_sizes}), lab.device, model.dtype)
+from transformers import LlamaConfig
+
+wide = random_model(LlamaConfig(hidden_size=1024, intermediate_size=2816, num_hidden_layers=3, num_attention_heads=8,
+                                num_key_value_heads=2, vocab_size=1024), lab.device, model.dtype)
 
 
 def timed(who, label, group, new, context, batch):

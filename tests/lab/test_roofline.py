@@ -101,3 +101,10 @@ def test_the_picture_holds_every_dot_and_refuses_unknown_arrows():
         roofline(rates, dots, title="t", arrows=[("decode", "elsewhere")])
     with pytest.raises(ValueError, match="groups"):
         roofline(rates, [], title="t")
+
+
+def test_a_config_without_head_dim_has_the_width_by_the_heads():
+    without = {name: value for name, value in BUNDLED.items() if name != "head_dim"}
+    assert Sizes.of(without) == Sizes.of(BUNDLED)
+    with pytest.raises(KeyError):
+        Sizes.of({"hidden_size": 8, "num_attention_heads": 2})

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from .plots import _LOOK, ACCENT, DARK, LINES, MID, _closed
+from .roofline import Sizes
 
 
 def real_bytes(cache: Any) -> int:
@@ -31,7 +32,7 @@ def quantized_cache(config: Any, bits: int = 8, group: int = 16, residual: int =
     takes a byte, whatever `bits` is: nothing is packed.
 
     Args:
-        config: of the model, with `num_hidden_layers` and `head_dim`.
+        config: of the model.
         bits: 2 to 8; codes run from -(2^(bits-1) - 1) to 2^(bits-1) - 1.
         group: values that share one scale; divides `head_dim`.
         residual: as many tokens collect in full precision before they are quantized, too.
@@ -42,8 +43,9 @@ def quantized_cache(config: Any, bits: int = 8, group: int = 16, residual: int =
     from transformers import DynamicCache
     from transformers.cache_utils import QuantizedLayer
 
-    if not 2 <= bits <= 8 or group < 1 or config.head_dim % group:
-        raise ValueError(f"2 to 8 bits and a group that divides {config.head_dim}, not {bits} and {group}")
+    head_dim = Sizes.of(config).head_dim
+    if not 2 <= bits <= 8 or group < 1 or head_dim % group:
+        raise ValueError(f"2 to 8 bits and a group that divides {head_dim}, not {bits} and {group}")
 
     class AbsmaxLayer(QuantizedLayer):
         def _quantize(self, tensor, axis):

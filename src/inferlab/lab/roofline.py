@@ -21,7 +21,10 @@ from .plots import _LOOK, ACCENT, DARK, LINES, MID, _closed
 
 @dataclass(frozen=True)
 class Sizes:
-    """What counts need of a Llama-style config; `of` takes a `transformers` config or a dict of its entries."""
+    """What counts need of a Llama-style config; `of` takes a `transformers` config or a dict of its entries.
+
+    Where a config has no `head_dim`, it is the width by the number of query heads.
+    """
 
     hidden_size: int
     intermediate_size: int
@@ -33,9 +36,10 @@ class Sizes:
 
     @classmethod
     def of(cls, config: Any) -> Sizes:
-        """Raises AttributeError or KeyError if the config is not one of a decoder of this kind."""
-        read = config.__getitem__ if isinstance(config, Mapping) else lambda name: getattr(config, name)
-        return cls(**{name: int(read(name)) for name in cls.__dataclass_fields__})
+        """Raises KeyError if the config is not one of a decoder of this kind."""
+        entries = config if isinstance(config, Mapping) else config.to_dict()
+        head_dim = entries.get("head_dim") or entries["hidden_size"] // entries["num_attention_heads"]
+        return cls(**{name: int(head_dim if name == "head_dim" else entries[name]) for name in cls.__dataclass_fields__})
 
     @property
     def layer_weights(self) -> int:
