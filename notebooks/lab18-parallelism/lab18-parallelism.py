@@ -31,14 +31,14 @@ lab = start("lab18-parallelism", LEARNER, MODEL, DEVICE, SEED)
 
 # %% [markdown]
 # With two GPUs the ranks below talk over NCCL, otherwise over gloo, on the CPU. They load the bundled weights (with `"hub"`, the
-# downloaded ones; `"full"` has none to load, so there the ranks take the bundled model). Grading never starts them: it asks your functions.
+# downloaded ones; `"full"` has none that two processes could load, so the lab takes the bundled model then, too). Grading never starts them: it asks your functions.
 
 # %%
 import torch
 from inferlab.models import load_language_model
 
 torch.set_grad_enabled(False)
-model, tokenizer = load_language_model(MODEL, lab.device)
+model, tokenizer = load_language_model("bundled" if MODEL == "full" else MODEL, lab.device)
 config = model.config
 ids = tokenizer("a red circle moves left and a blue square moves up").input_ids
 print(f"{config.num_hidden_layers} layers, width {config.hidden_size}, MLP {config.intermediate_size}, "
@@ -175,7 +175,8 @@ runs = ranks.results()
 shape = {row["name"]: row["outputs"].get("shape") for row in whole.rows() if isinstance(row["outputs"], dict)}
 halves = [{row["name"]: row["outputs"] for row in report["rows"]} for report in runs["library"]]
 print(f"{ranks.backend}, {ranks.count} ranks\n{'boundary':34} {'whole':16} {'rank 0':16} rank 1")
-for part in ("input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"):
+for part in ("input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj",
+             "mlp.up_proj", "mlp.down_proj"):
     name = f"model.layers.0.{part}"
     print(f"{name:34} {str(shape[name]):16} " + "".join(f"{str(tuple(half[name]['shape'])):17}" for half in halves))
 
@@ -193,10 +194,11 @@ from inferlab.lab import when_written
 
 with when_written("forecast"):
     loaded = runs["library"][0]["weights"]
-    mine = forecast({key: getattr(config, key) for key in ("hidden_size", "intermediate_size", "num_attention_heads",
-                                                           "num_key_value_heads", "head_dim", "num_hidden_layers")}, ranks.count)
+    keys = ("hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "head_dim", "num_hidden_layers")
+    mine = forecast({key: getattr(config, key) for key in keys}, ranks.count)
     for name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.down_proj"):
-        print(f"{name:18} loaded {str(tuple(loaded[f'model.layers.0.{name}.weight'])):12} predicted {mine[name.partition('.')[2]]}")
+        held = tuple(loaded[f"model.layers.0.{name}.weight"])
+        print(f"{name:18} loaded {held!s:12} predicted {mine[name.partition('.')[2]]}")
 
 # %% [markdown]
 # What do they exchange in that pass? Three plans for the same weights. `library` is the plan that the model's class brings; `gather` cuts every
@@ -224,7 +226,7 @@ rank_timeline({name: runs[name] for name in ("library", "pipeline")},
               title="Tensor-parallel ranks work together, pipeline stages take turns")
 
 # %% [markdown]
-# Do not compare the lengths of the two panels: this model is so small that two dozen messages cost more than the arithmetic that
+# Do not compare the lengths of the two panels: this model is so small that its messages cost more than the arithmetic that
 # they save. (Times are shown here, never graded.) Compare the pattern. In the pipeline, while one rank computes the other waits, and for one user no setting changes that: the next
 # token cannot begin before this one is finished.
 
@@ -241,7 +243,7 @@ show_source(
     RowwiseParallel.transform_output_post_forward,
     {
         "dist.all_reduce(output, group=process_group)":
-            "The sum over all ranks, in place. Before this line `output` is a partial sum; after it, every rank has the same.",
+            "The sum over all ranks, in place. Before this line the output is a partial sum; after it, every rank has the same.",
         'if (bias := module._parameters.get("bias")) is not None:':
             "The bias waits until the sum is made. Why would it be wrong one line earlier?",
         "output = DTensor.from_local(output, mesh, [Partial()], run_check=False)":

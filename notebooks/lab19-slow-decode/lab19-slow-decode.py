@@ -222,10 +222,11 @@ healthy = serve(served_model, served_tokenizer)
 print(show_rows(healthy.rows))
 
 # %% tags=["demo"]
-healthy.trace.table(level=0)
+for call in [row for row in healthy.trace.rows() if row["level"] == 0][:4]:
+    print(f"input_ids {call['inputs']['input_ids']['shape']} -> logits {call['outputs']['logits']['shape']}")
 
 # %% [markdown]
-# A line is one call of the model. Stop at three places:
+# A line of the first table is one call of the model, and the trace below it shows the same calls by their tensors. Stop at three places:
 #
 # * **`positions` and `useful`**: prompts differ in length, so the prefill of a batch is padded to the longest. A little waste is normal;
 # * **`weights`**: the same 23.6 MB in every line, whether one sequence decodes or four. That is what a batch shares;
