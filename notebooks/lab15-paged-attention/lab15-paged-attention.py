@@ -890,7 +890,7 @@ check.score()
 # | `trade-off:` | one or two sentences: what smaller pages gain, and what they cost |
 # | `per-token:` | typed: bytes of one position in the bundled model's paged cache (float32, all layers) |
 # | `blocks:` | typed: blocks that the four requests would take in all if each were kept until its end |
-# | `gain:` | typed, such as `bandwidth down`: what smaller pages improve |
+# | `gain:` | typed, such as `bandwidth down`: what smaller pages improve (memory, waste, time, tables, ...) |
 # | `cost:` | typed: what they make worse |
 
 # %% explain="pages-in-words" difficulty=2 minutes=10
@@ -901,8 +901,8 @@ check.score()
 # trade-off: Smaller pages waste less memory, because only the last page of a request is partly empty, but the tables get longer.
 # per-token: 4096
 # blocks: 17
-# gain: waste down
-# cost: table length up
+# gain: memory down
+# cost: time up
 # ### END SOLUTION
 
 # %% check="pages-words-per-token" of="pages-in-words" points=1
