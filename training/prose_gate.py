@@ -2,7 +2,7 @@
 
     python training/prose_gate.py [--sentences N] [--out DIR]
 
-First the counts of word classes (`order.json`) and the common words (`words.txt`), then the six weights of the gate
+First the counts of word classes (`order.json.gz`) and the common words (`words.txt`), then the six weights of the gate
 (`gate.json`): a logistic regression that tells held-out sentences and the tuning answers of `tests/explanations` (never
 a measured one) from the same words shuffled, sorted, or without function words.
 
@@ -13,6 +13,7 @@ Text: docstrings of the Python standard library and of the installed diffusers, 
 import argparse
 import ast
 import collections
+import gzip
 import importlib.util
 import json
 import math
@@ -190,7 +191,8 @@ def main() -> None:
             bi["<s> <s>"] += ANSWER_WEIGHT
     counts = {"uni": dict(sorted(uni.items())), "bi": {k: v for k, v in sorted(bi.items()) if v > 1},
               "tri": {k: v for k, v in sorted(tri.items()) if v > 3}}
-    (args.out / "order.json").write_text(json.dumps(counts, separators=(",", ":")) + "\n", encoding="utf-8")
+    text = json.dumps(counts, separators=(",", ":")) + "\n"
+    (args.out / "order.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
     common = sorted(w for w, k in words.items() if k >= 4 and len(w) > 2)
     (args.out / "words.txt").write_text("\n".join(common) + "\n", encoding="utf-8")
     for cached in (prose_module.model, prose_module.known_words):
@@ -205,7 +207,7 @@ def main() -> None:
         print(f"gain > {cut:.2f}: held-out sentences {sum(g > cut for g in straight) / len(straight):.3f}, "
               f"shuffled {sum(g > cut for g in mixed) / len(mixed):.3f}")
     print(f"{sum(uni.values()):,} tokens, {len(held)} held out, {len(common):,} common words, "
-          f"{(args.out / 'order.json').stat().st_size / 1e3:.0f} kB")
+          f"{(args.out / 'order.json.gz').stat().st_size / 1e3:.0f} kB")
 
 
 if __name__ == "__main__":
