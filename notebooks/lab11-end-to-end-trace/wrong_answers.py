@@ -152,7 +152,8 @@ def causes(change):
         return set()
     if change["kind"] == "dtype" or change["where"].endswith(".dtype"):
         return {"dtype"}
-    if change["kind"] == "device" or change["name"].endswith((".pre_forward", ".post_forward")):
+    if change["kind"] == "device" or change["name"].rpartition(".")[2] in (
+            "pre_forward", "post_forward", "to", "maybe_free_model_hooks", "enable_model_cpu_offload"):
         return {"offload"}
     if change["kind"] == "shape" or change["where"].endswith((".height", ".width")):
         return {"size"}
@@ -165,7 +166,8 @@ def causes(change):
         return set()
     if change["kind"] == "dtype" or change["where"].endswith(".dtype"):
         return {"dtype"}
-    if change["kind"] == "device" or change["name"].endswith((".pre_forward", ".post_forward")):
+    if change["kind"] == "device" or change["name"].rpartition(".")[2] in (
+            "pre_forward", "post_forward", "to", "maybe_free_model_hooks", "enable_model_cpu_offload"):
         return {"offload"}
     if change["kind"] == "shape":
         return {"guidance"} if isinstance(before, tuple) and before[0] != after[0] else {"size"}
@@ -176,7 +178,8 @@ def causes(change):
     before, after = change["before"], change["after"]
     if change["kind"] == "dtype" or change["where"].endswith(".dtype"):
         return {"dtype"}
-    if change["kind"] in ("device", "slower") or change["name"].endswith((".pre_forward", ".post_forward")):
+    if change["kind"] in ("device", "slower") or change["name"].rpartition(".")[2] in (
+            "pre_forward", "post_forward", "to", "maybe_free_model_hooks", "enable_model_cpu_offload"):
         return {"offload"}
     if change["kind"] == "shape" and isinstance(before, tuple):
         return ({"guidance"} if before[0] != after[0] else set()) | ({"size"} if before[1:] != after[1:] else set())
@@ -189,7 +192,8 @@ def causes(change):
         return set()
     if change["kind"] == "dtype":
         return {"dtype"}
-    if change["kind"] == "device" or change["name"].endswith((".pre_forward", ".post_forward")):
+    if change["kind"] == "device" or change["name"].rpartition(".")[2] in (
+            "pre_forward", "post_forward", "to", "maybe_free_model_hooks", "enable_model_cpu_offload"):
         return {"offload"}
     if change["kind"] == "shape" and isinstance(before, tuple):
         return ({"guidance"} if before[0] != after[0] else set()) | ({"size"} if before[1:] != after[1:] else set())
