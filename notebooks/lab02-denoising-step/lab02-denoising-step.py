@@ -1114,11 +1114,15 @@ RUBRIC = Rubric(
         },
     )},
     must_award={"state": [
+        "Each step rewrites the noisy latent: the neural net estimates what is noise and the DDIM rule subtracts the right amount to land at the next noise level.",
+        "It's the sample in latent space that evolves, with the sampler doing the evolving based on the noise the model reported.",
+        "The tensor being modified is the latent one (4x16x16); modification is the job of the scheduler, with the noise prediction of the UNet as input.",
         "The latents, a (1, 4, 16, 16) tensor, are updated by scheduler.step from the noise that the UNet predicts.",
         "The scheduler turns the noisy latents of shape (1, 4, 16, 16) into cleaner ones, using the UNet's noise prediction.",
         "In each of the 10 steps the UNet predicts the noise and then scheduler.step changes the latents.",
     ]},
     must_deny={"state": [
+        "The UNet transforms the latents in each step, and the scheduler only counts the steps.",
         "The UNet outputs the image of 128 pixels in each step.",
         "The scheduler predicts the noise in the latents and the UNet removes it.",
     ]},
@@ -1179,6 +1183,8 @@ RUBRIC = Rubric(
         names=["guidance"],
     )},
     must_award={"axis": [
+        "The batch. Guidance needs a conditional and an unconditional run, so one latent is duplicated and the UNet sees 2.",
+        "Axis 0 goes 1 -> 2 -> 1, since CFG stacks the empty prompt's copy on top and merges afterwards.",
         "The batch axis grows from 1 to 2 before the UNet because guidance needs both predictions.",
         "Guidance doubles the batch, so the UNet gets (2, 4, 16, 16) while scheduler.step gets (1, 4, 16, 16).",
         "The batch axis is 2 in the UNet and 1 in scheduler.step, because guidance makes two predictions.",
@@ -1186,6 +1192,7 @@ RUBRIC = Rubric(
         "With guidance the batch goes from 1 to 2 because the latents are copied once for the empty prompt and once for mine.",
     ]},
     must_deny={"axis": [
+        "The number of channels doubles from 4 to 8 because of guidance.",
         "The channel axis changes, because the UNet takes 4 channels and returns 3 channels.",
         "Guidance doubles the number of steps, so the UNet gets (2, 4, 16, 16).",
         "The batch axis is 20 in the UNet because there are twenty calls.",
@@ -1236,11 +1243,16 @@ RUBRIC = Rubric(
                             "50 unet/network/model calls/evaluations/passes/runs, each .. further/additional/extra pass/call/evaluation, linear in"},
     ))},
     must_award={"trade-off": [
+        "You get a crisper picture for every extra step, yet each of them is one more pass through the network.",
+        "The image improves when I let it run for longer, but my patience and the GPU pay for it: 50 calls of the UNet and not 10.",
+        "Quality goes up with the steps while the time it takes grows linearly.",
         "More steps give a better picture but take more time.",
         "With more steps the quality goes up, and so does the latency, because each step is another UNet call.",
         "Fewer steps are faster but the image gets worse.",
     ]},
     must_deny={"trade-off": [
+        "More steps save time, the quality suffers.",
+        "With more steps the image gets worse but it is quicker.",
         "More steps make the run faster and the picture worse.",
         "Using more steps lowers the latency while the quality goes up.",
     ]},

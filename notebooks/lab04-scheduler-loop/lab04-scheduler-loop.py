@@ -1348,12 +1348,17 @@ RUBRIC = Rubric(
     },
     must_award={
         "state": [
+        "The loop carries a latent tensor and each round the solver replaces it with a less noisy version, guided by the network's estimate.",
+        "State = the latents. The scheduler's step pushes them along using the predicted noise.",
+        "What the for loop really does is to take the latents and let scheduler.step advance them, after the UNet has said how much noise there is.",
             "The loop transforms the latents: at each timestep the UNet predicts the noise and scheduler.step turns the prediction into the next latents.",
             "Latents are the state; they are updated by the scheduler's step from the noise that the UNet predicted.",
         ]
     },
     must_deny={
         "state": [
+        "The UNet changes the latents until they are a picture.",
+        "The loop just displays the progress.",
             "The UNet turns the latents into the image at each step.",
             "The loop only shows the progress of the network.",
         ]
@@ -1417,11 +1422,16 @@ RUBRIC = Rubric(
     },
     must_award={
         "axis": [
+        "Batch dimension: 2 when the denoiser is called, 1 when the step is made.",
+        "It's the leading dimension, because guidance feeds 2 copies to the network while the scheduler deals with 1.",
+        "The 4 timesteps are what matters: one call of the UNet for each.",
             "The batch axis matters: the UNet gets (2, 4, 16, 16) while the latents are (1, 4, 16, 16), at each of the 4 timesteps.",
             "What counts is the length of timesteps: 4 steps mean 4 calls of the UNet, whatever the batch.",
         ]
     },
-    must_deny={"axis": ["The batch axis matters: the UNet gets a batch of 8 rows in this run."]},
+    must_deny={"axis": [
+        "The batch is 4 because guidance is 4.0.",
+        "The batch axis matters: the UNet gets a batch of 8 rows in this run."]},
     example_facts={
         "steps": 4,
         "unet.calls": 4,
@@ -1467,12 +1477,16 @@ RUBRIC = Rubric(
     ))},
     must_award={
         "trade-off": [
+        "You get the picture in about half the time as the network only runs 2 times, but it is coarser.",
+        "It's quicker and cheaper, though the image loses detail because the strides are larger.",
             "Halving the number of steps halves the UNet calls and the latency, but the error grows and the picture gets worse.",
             "With fewer steps the run is faster, but the quality of the picture drops.",
         ]
     },
     must_deny={
         "trade-off": [
+        "With half the steps the picture is better and it takes longer.",
+        "Half the steps make it faster, and the picture stays the same.",
             "Fewer steps only make the run faster, the quality stays the same.",
             "Fewer steps take longer and give a better picture.",
         ]

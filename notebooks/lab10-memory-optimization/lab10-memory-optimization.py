@@ -916,12 +916,17 @@ RUBRIC = Rubric(
     },
     must_award={
         "state": [
+        "The latent gets chopped up into overlapping squares and the decoder works through them one after another.",
+        "Tiling slices up the latents spatially, then each slice goes through the VAE's decoder on its own.",
+        "the vae decodes lots of small latent patches rather than the whole latent",
             "Tiling splits the latents into overlapping tiles, and the decoder decodes one tile after the other.",
             "The latents are split into tiles, which the VAE decodes one by one.",
         ]
     },
     must_deny={
         "state": [
+        "The model weights are divided into tiles.",
+        "Tiling cuts the finished image in tiles.",
             "Tiling moves the weights of the VAE to the CPU.",
             "Tiling splits the weights of the decoder into tiles.",
         ]
@@ -940,6 +945,7 @@ with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.explain import Amounts, Rubric, Slot, grade, terms
 
+SHAPES = {"latents": (2, 4, 32, 32), "pictures": (2, 3, 256, 256), "piece": (2, 3, 128, 128)}
 RUBRIC = Rubric(
     question="Which axes are cut and which is not, with numbers of this run.",
     lab="Axes 2 and 3 are cut: height and width. Axis 0, the batch, is not.",
@@ -973,15 +979,20 @@ RUBRIC = Rubric(
     },
     must_award={
         "axis": [
+        "Height and width, the last two axes: 32 becomes 16 per tile. Batch size 2 is left alone.",
+        "It's the spatial dims which get divided, 9 tiles of at most 16x16, and both images are always processed together.",
             "Height and width are cut from 32 to tiles of 16 latents; the batch of 2 stays whole, so the decoder gets (2, 4, 16, 16).",
             "The spatial axes are split: height and width go from 32 to 16.",
         ]
     },
     must_deny={
-        "axis": ["Tiling splits the batch axis from 2 into 1.", "Height and width are split into 25 tiles."],
+        "axis": [
+        "The batch is split, one image at a time.",
+        "Channels are cut from 4 to 1.",
+        "Tiling splits the batch axis from 2 into 1.", "Height and width are split into 25 tiles."],
     },
 )
-check.slot(lambda: grade(check.explanation("tiling-in-words"), RUBRIC, {})["axis"], "which axes are cut, with numbers")
+check.slot(lambda: grade(check.explanation("tiling-in-words"), RUBRIC, SHAPES)["axis"], "which axes are cut, with numbers")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1017,12 +1028,16 @@ RUBRIC = Rubric(
     ))},
     must_award={
         "trade-off": [
+        "You need a lot less memory at once, but it takes longer and seams may show.",
+        "Memory peak is way down, runtime is up a bit and the output is not bit-identical.",
             "Tiling lowers the peak memory of the decode, but it takes longer because the overlaps are computed twice.",
             "It needs less memory, but the decode is slower.",
         ]
     },
     must_deny={
         "trade-off": [
+        "It is faster and uses less memory.",
+        "Tiling uses more memory but is faster.",
             "Tiling lowers the peak memory and makes the decode faster.",
             "Tiling raises the peak memory and makes the decode slower.",
         ]

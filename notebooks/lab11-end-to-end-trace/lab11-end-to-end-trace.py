@@ -986,10 +986,14 @@ RUBRIC = Rubric(
         },
     )},
     must_award={"state": [
+        "The loop repeatedly updates the latents: UNet for the noise, DDIM scheduler for the update. When it is done the VAE turns them into an image.",
+        "latents are denoised by the scheduler with help of the unet, then decoded by the vae",
         "The scheduler updates the latents from the UNet's noise prediction, and the VAE decodes the latents into the picture.",
         "The latents are changed by scheduler.step at each of the 4 steps; then the VAE turns them into pixels.",
     ]},
     must_deny={"state": [
+        "The UNet generates the image and the VAE saves it.",
+        "Stable Diffusion changes the latents into the image.",
         "It was Stable Diffusion, a latent diffusion model that makes the image.",
         "The UNet turns the latents into the image at each step.",
         "The UNet makes the image from the noise.",
@@ -1041,10 +1045,14 @@ RUBRIC = Rubric(
               "channels grow/increase": "There are fewer channels after the decode, not more."},
     )},
     must_award={"axis": [
+        "The decoder upsamples 16x16 to 128x128 and goes from 4 latent channels to 3 RGB channels.",
+        "Spatially it becomes 8 times larger (16 to 128) and the 4 channels become 3.",
+        "(1,4,16,16) in, (1,3,128,128) out.",
         "In vae.decode (1, 4, 16, 16) becomes (1, 3, 128, 128): the channels go from 4 to 3 and the side from 16 to 128.",
         "The VAE turns 4 channels into 3 channels, and height and width grow from 16 to 128.",
     ]},
     must_deny={"axis": [
+        "The channels go from 3 to 4 and the size shrinks from 128 to 16.",
         "The batch axis is 2 because of guidance.",
         "The VAE keeps the 5 channels.",
     ]},
@@ -1090,12 +1098,17 @@ RUBRIC = Rubric(
                             "empty prompt as well, half is for the empty"},
     ))},
     must_award={"trade-off": [
+        "Guidance gets you an image that actually matches what you wrote, at the cost of running the UNet on twice as many inputs.",
+        "The result is closer to the prompt; the price is that the batch doubles so each step is slower.",
+        "You win prompt fidelity but every UNet evaluation has to process an additional unconditional sample.",
         "Without guidance the run is faster, but the picture gets worse.",
         "The picture gets better, but each call takes longer because the batch doubles.",
         "Guidance makes the picture better, but costs more compute.",
         "With guidance off the latency drops, and the prompt adherence drops as well.",
     ]},
     must_deny={"trade-off": [
+        "Guidance makes it faster but less faithful to the prompt.",
+        "Guidance needs four times as many steps but the picture is better.",
         "Without guidance the run is slower and the picture gets better.",
         "Guidance makes the run faster and the picture better.",
     ]},
