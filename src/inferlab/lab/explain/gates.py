@@ -218,7 +218,7 @@ class Gate:
     evidence: tuple[str, ...] = ()
 
 
-_SAYING = frozenset((":", "=", "is", "are", "becomes", "become", "goes", "gets", "->", "\u2192"))
+_SAYING = frozenset((":", "=", "is", "are", "becomes", "become", "goes", "gets", "stays", "stay", "keeps", "remains", "so", "per", "because", "but", "->", "\u2192"))
 
 
 def listing(parts: list[Sentence]) -> bool:

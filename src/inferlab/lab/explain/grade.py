@@ -17,7 +17,7 @@ from .trends import Reading, is_framed, read_trend
 from .vocabulary import Vocabulary, vocabulary
 from .words import Sentence, clean, sentences
 
-FEW = 12
+FEW = 9
 """Words of a text below which one that names nothing of what the question asks about is denied, not reviewed."""
 READ_AT_MOST = 1_500
 """Characters of a field that are analysed; a longer field is never awarded."""
@@ -251,7 +251,7 @@ def _trend(reading: Reading, slot: Slot, few: bool) -> Outcome:
         return award("", tuple(gains + costs))
     if reading.hedged:
         return review("This leaves the direction open; a person will read it.", tuple(reading.hedged))
-    if few and not (reading.right or reading.unsure or reading.unplaced or reading.named or reading.hedged):
+    if few and not (reading.right or reading.unsure or reading.unplaced or reading.named or reading.mentioned or reading.hedged):
         return deny("This names nothing that is gained or paid, and no way in which anything goes.")
     missing = "what is gained" if not gains else "what is paid" if not costs else "what is changed"
     return review(f"It could not be read here {missing}, and which way; a person will read it.", tuple(gains + costs))

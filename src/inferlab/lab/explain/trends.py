@@ -45,6 +45,7 @@ class Reading:
     strong: set[str] = field(default_factory=set)
     unsure: list[str] = field(default_factory=list)
     factors: list[str] = field(default_factory=list)
+    mentioned: bool = False
 
 
 @lru_cache(maxsize=128)
@@ -83,6 +84,7 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
         found = effects(sentence, table, says)
         levers = _levers(sentence, found, trend, vocabulary)
         reading.lever |= bool(levers)
+        reading.mentioned |= any(t.kind == "word" and (hit := table.match(sentence.tokens, n)) and hit[1][0] in signs for n, t in enumerate(sentence.tokens))
         reading.named |= {e.quantity for e in found if e.quantity != "lever"}
         lever_at = {i for m in vocabulary.mentions(sentence) if m.term == trend.lever for i in range(m.at, m.end)}
         reading.joined |= any(t.kind in ("punct", "arrow") or t.word in _JOINING or (t.kind == "word" and n not in lever_at and _VERB.match(sentence.tokens, n))
