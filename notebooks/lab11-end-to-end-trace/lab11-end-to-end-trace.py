@@ -965,7 +965,7 @@ RUBRIC = Rubric(
         **terms("latents", "scheduler", "unet", "vae", "image", latents="+state, latent space, block of numbers", scheduler='+"the step", "its step"',
                 image="+visible, final thing"),
         "noise": "noise, noise prediction*, noise_pred, predicted noise, noise estimate*, estimated noise, noise guess*, epsilon",
-        "prompt": "prompt*, text, text embed*, embedding*",
+        **terms("prompt"),
         "family": "stable diffusion, diffusion model, latent diffusion, latent diffusion model, stable diffusion model, stable diffusion pipeline",
     },
     slots={"state": Slot(

@@ -1058,7 +1058,7 @@ RUBRIC = Rubric(
     lab="A token's key and value depend on the tokens before it and on nothing that comes later. So they are computed once, and kept. No queries, no hidden "
         "states, no logits, no text, and none of the weights. Attention reads all of them in every call.",
     terms={
-        **terms("cache", "keys", "logits", "weights", weights="weight, weights, parameters, model weights", keys="+key vector*, value vector*, key and value vectors"),
+        **terms("cache", "keys", "logits", "weights", weights="weight*, model weight*, parameter*", keys="+key vector*, value vector*, key and value vectors"),
         "layers": "layer*",
         "text": "text*, word*, string*, characters, prompt text",
         "hidden": "hidden state*, activation*, embedding*",

@@ -1043,7 +1043,7 @@ check = Check("pages-words-axis", points=1)
 with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("pages-in-words").get("axis"), "`axis:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Amounts, Rubric, Slot, grade
+from inferlab.lab.explain import Amounts, Rubric, Slot, grade, terms
 
 RUBRIC = Rubric(
     question="Which axis of the cache is cut into pages, and how many positions and blocks the last request (21 prompt tokens, 30 new) holds in its last call.",
@@ -1054,7 +1054,7 @@ RUBRIC = Rubric(
         "blocks": "block*",
         "positions": "position*, filled positions, stored tokens",
         "pages": "page*",
-        "heads": "head*, kv head*, head axis",
+        **terms("heads"),
         "layers": "layer*",
     },
     slots={
