@@ -6,6 +6,7 @@ and marks have classes of their own, so the subject of a text does not matter. T
 `training/prose_gate.py`.
 """
 
+import gzip
 import json
 import math
 import random
@@ -115,8 +116,8 @@ class OrderModel:
 @lru_cache(maxsize=1)
 def model() -> OrderModel:
     """The shipped counts (read once)."""
-    path = resources.files("inferlab") / "weights" / "prose" / "order.json"
-    return OrderModel(json.loads(path.read_text(encoding="utf-8")))
+    path = resources.files("inferlab") / "weights" / "prose" / "order.json.gz"
+    return OrderModel(json.loads(gzip.decompress(path.read_bytes())))
 
 
 @lru_cache(maxsize=1)
