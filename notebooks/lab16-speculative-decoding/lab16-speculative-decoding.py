@@ -80,7 +80,7 @@ for name, model in (("target", target), ("draft", draft)):
 #
 # Returns a `dict` of `int`: `"passes"`, how often the target runs; `"first"`, how many tokens go into its first pass;
 # `"second"`, how many go into its second one; `"drafted"`, all tokens that the draft writes in the run; and `"removed"`, all positions that
-# are taken out of the target's cache again. Ask for runs with at least two passes only.
+# are taken out of the target's cache again. It is only asked about runs with at least two passes.
 #
 # <details><summary>Hint</summary>
 # The library drafts before it has looked at the prompt: the first pass of the target is prefill and verification in one. In a
