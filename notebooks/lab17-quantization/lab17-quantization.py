@@ -531,7 +531,7 @@ check.score()
 #
 # *difficulty 3 of 3 · 9 minutes · 3 points*
 #
-# "Outliers are noise," says a colleague, "clip them to the second largest value before you quantize." Here is what that does to the model, without
+# "Outliers are noise," says a colleague, "clip them to four times the size of the median column before you quantize." Here is what that does to the model, without
 # any quantization:
 
 # %% tags=["demo"]
