@@ -63,7 +63,7 @@ ranks = start_ranks(["library", "gather", "pipeline"], ids, new_tokens=4, device
 # |---|---|---|
 # | a rank holds | a slice of every layer | some whole layers |
 # | ranks work | at the same time, on the same token | one after the other on one token |
-# | they exchange | sums, twice a layer (`all_reduce`) | the hidden state, once a stage (`send`) |
+# | they exchange | sums, twice a layer (`all_reduce`) | the hidden state, once at each border of two stages (`send`) |
 # | one token of one user | each layer is finished sooner | every layer still comes after the one before |
 #
 # TP rests on one identity. Cut the first matrix of a pair by its outputs and the second by its inputs, and the product falls apart
@@ -607,7 +607,7 @@ check.score()
 # **one after the other**. A microbatch of training is a job of one pass. A user who wants 20 tokens is a job of 20: pass 2
 # needs the token that pass 1 made at the last stage.
 #
-# Write `schedule(stages, jobs)`: the list of events `(tick, stage, job, number)`, in that order sorted, all counted from 0 but `number`, which counts a
+# Write `schedule(stages, jobs)`: the list of events `(tick, stage, job, number)`, sorted in that order, all counted from 0 but `number`, which counts a
 # job's passes from 1. Before stage 0 stands a queue, first come, first served: at the beginning the first pass of each job, in order of jobs; a
 # pass that leaves the last stage at tick t puts its job's next pass at the end of the queue, in time for tick t + 1.
 #
@@ -744,7 +744,7 @@ print(MACHINE, "ranks:", RANKS)
 #
 # Write `cost(plan, ranks, machine)`, which returns a tuple `(latency, interval)` in ticks: **latency** is how long one token of one user takes, **interval** how long
 # after a token the next one leaves a machine that is full of users (a pass carries one token of one user; every stage is busy, and hops go on while stages work). `plan` is `"TP"` or `"PP"`,
-# and with TP the ranks share the compute of a layer evenly. Then write `chosen()`: a `dict` for **your** machine, `"latency"`: the tuple `(plan, ranks)` with the
+# with TP the ranks share the compute of a layer evenly, with PP the stages share the layers evenly (fractions of a layer are allowed). Then write `chosen()`: a `dict` for **your** machine, `"latency"`: the tuple `(plan, ranks)` with the
 # smallest latency, `"interval"`: the one with the smallest interval, over both plans and all `RANKS`.
 #
 # <details><summary>Hint</summary>
