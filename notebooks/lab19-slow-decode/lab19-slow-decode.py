@@ -93,7 +93,7 @@ for entry in STACK:
           f"cache of a sequence {entry['cache_bytes'] / 1e9:.2f} GB   tokens a pass and sequence {entry['tokens_per_pass']}")
 
 # %% [markdown]
-# All of this is memory-bound, so a step takes as long as its bytes: the weights once, and the cache of **every** sequence. Throughput is tokens per byte.
+# All of this is memory-bound, so a step takes as long as its bytes: the weights once, and the cache of **every** sequence. Throughput is tokens per byte. (The draft's own bytes are left out.)
 #
 # Write `dissect(stack, baseline)`: the factor that each technique contributed, **against what was there before it**.
 #
