@@ -16,7 +16,7 @@
 # Seven questions about serving a language model, three problems to reason through, and nine flashcards to keep. The numbers are
 # yours alone: they come from a service that is made for your name. You compute what you would otherwise only say.
 #
-# **Time** about 70 minutes · **Points** 24, of which 4 are practice · **Reading** [Practice: inference](../../handbook/practice-inference.md) in the handbook, before you start
+# **Time** about 75 minutes · **Points** 24, of which 4 are practice · **Reading** [Practice: inference](../../handbook/practice-inference.md) in the handbook, before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -303,7 +303,7 @@ check.score()
 # |---|---|
 # | `"static"` | iterations until all are done, in batches of `slots` requests: a batch starts when the one before it is done |
 # | `"continuous"` | iterations when a free slot is taken before the very next iteration |
-# | `"idle"` | how many places (one slot in one iteration) of the static run make no token |
+# | `"idle"` | how many places (one slot in one iteration, so `slots` of them in each) of the static run make no token |
 #
 # <details><summary>Hint</summary>
 # Static: a batch is as long as its longest request, and the last batch may be smaller. Continuous: keep the time at which each slot becomes free.
