@@ -743,7 +743,7 @@ print(MACHINE, "ranks:", RANKS)
 # | `hop` | ticks to hand a hidden state to the next stage |
 #
 # Write `cost(plan, ranks, machine)`, which returns a tuple `(latency, interval)` in ticks: **latency** is how long one token of one user takes, **interval** how long
-# after a token the next one leaves a machine that is full of users (a pass carries one token of one user; every stage is busy, and hops go on while stages work). `plan` is `"TP"` or `"PP"`,
+# after a token the next one leaves a machine that is full of users (a pass carries one token of one user; every stage is busy, and hops go on while stages work). `plan` is `"TP"` or `"PP"`:
 # with TP the ranks share the compute of a layer evenly, with PP the stages share the layers evenly (fractions of a layer are allowed). Then write `chosen()`: a `dict` for **your** machine, `"latency"`: the tuple `(plan, ranks)` with the
 # smallest latency, `"interval"`: the one with the smallest interval, over both plans and all `RANKS`.
 #
