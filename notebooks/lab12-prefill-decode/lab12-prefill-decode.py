@@ -80,7 +80,8 @@ print(tokenizer.decode(answer[0, question.input_ids.shape[1]:], skip_special_tok
 # ```
 #
 # One number tells the phases apart, the **FLOPs per byte** of a call. A weight that is read is used once for each token of the
-# call, at two FLOPs a time. With many tokens the arithmetic is the work. With one token, fetching the weights is.
+# call, at two FLOPs a time. With many tokens the arithmetic is the work, as in a training step
+# on a large batch. With one token, fetching the weights is.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -540,7 +541,7 @@ with when_written("latencies"):
 # *difficulty 1 of 3 · 5 minutes · 2 points*
 #
 # A call can be no faster than each of three things: its arithmetic, its traffic to memory, and the time that it takes to *issue* the call at
-# all (the Python of the model and the start of some hundred kernels, which costs the same however little they do). The largest one names the regime.
+# all (the Python of the model and the start of hundreds of kernels, which costs the same however little they do). The largest one names the regime.
 #
 # | argument | meaning |
 # |---|---|
@@ -811,7 +812,7 @@ check.score()
 # ### FLOPs per byte, on this machine's roofline
 #
 # How fast *can* this machine multiply, and how fast can it read? Two short measurements, and a third: the same model shrunk to next to no
-# width, which makes all the same calls on almost nothing. Its decode call takes what issuing a call takes here.
+# width, which issues all the same operations on almost nothing. Its decode call takes what issuing a call takes here.
 
 # %%
 from inferlab.lab.roofline import Dot, best_seconds, call_cost, measure_device, overhead_seconds, roofline
@@ -825,7 +826,7 @@ print(f"issuing one decode call of {config.num_hidden_layers} layers: {overhead 
 
 # %% [markdown]
 # The bundled model is small, so beside it stands one with random weights, wider and with fewer layers: more to read in a call, fewer
-# calls to issue.
+# kernels to start.
 
 # %%
 from transformers import LlamaConfig
@@ -876,7 +877,7 @@ roofline(rates, dots, title="A prefill and a decode call differ by a factor of 1
 #   of its time being issued. What helps is to issue less: a static cache with CUDA graphs or `torch.compile` replays all launches as one. The FLOPs and
 #   bytes stay as they were.
 # * **memory-bound**: on the slope. The weights are fetched for one token. What helps is to read less (fewer bits) or to use a reading for more tokens (a batch).
-# * **compute-bound**: under the flat roof. Prefill is there, and decode with a large enough batch. What helps is a faster device, or less to compute.
+# * **compute-bound**: under the flat roof. Prefill is there, and decode with a large enough batch of short enough contexts. What helps is a faster device, or less to compute.
 #
 # Which of these you see for the bundled model depends on your machine; the counts do not. "Decode is memory-bound" is a statement about the counts of a large
 # model at batch 1, to be checked against the trace before anybody acts on it.
@@ -886,14 +887,15 @@ roofline(rates, dots, title="A prefill and a decode call differ by a factor of 1
 #
 # *difficulty 2 of 3 · 8 minutes · 2 points*
 #
-# A server that prefills a long prompt in one call keeps everybody else's decode waiting. So servers cut the prompt, and slip decode calls in between.
+# A server that prefills a long prompt in one call keeps everybody else's decode waiting. So servers cut the prompt, and slip decode calls in between,
+# or decode tokens into the same calls.
 # Write `chunked(forward, ids, size)`.
 #
 # | argument | what it is |
 # |---|---|
 # | `forward(ids, state)` | as in exercise 2, but its `logits` are `(B, T, V)`, those of all T tokens that it was given |
 # | `ids` | `(B, P)` int64 |
-# | `size` | the most tokens a sequence in one call, at least 1 |
+# | `size` | the most tokens of each sequence that one call may get, at least 1 |
 #
 # Returns `(logits, state)`: the logits of all P positions, `(B, P, V)`, and the last state. As few calls as possible.
 #
@@ -1099,8 +1101,8 @@ with check.part("the positions that went through lm_head", weight=2):
 check.score()
 
 # %% [markdown]
-# None of the four changes a token, so no test of the answers would find them. "No cache" makes the work grow with the square of the length; "all logits" and "padding" are paid once
-# a request, and chunks are no waste at all if somebody else's decode runs in between.
+# None of the four changes a token, so no test of the answers would find them. "No cache" makes the work grow with the square of the length; "all logits" is paid once a request.
+# "Padding" is computed once, but it lies in the cache, and every later call reads it again. And chunks are no waste at all if somebody else's decode runs in between.
 
 # %% [markdown]
 # ## 6 · Explain
@@ -1405,7 +1407,7 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# * **Decode is not a small prefill.** It reads the same weights for one token that prefill reads for all of them. FLOPs per byte fall by the length of
+# * **Decode is not a small prefill.** It reads the same weights for one token that prefill reads for all of them. FLOPs per byte fall by about a factor of the length of
 #   the prompt, and with them the regime changes, and what helps.
 # * **The prompt does not dominate a long answer.** Prefill reads the weights once, n new tokens read them n - 1 more times. The tokens computed may be fewer;
 #   the time is not.
