@@ -365,8 +365,9 @@ with check.part("quantized weights", weight=1):
 check.score()
 
 # %% [markdown]
-# The picture to it: what the number of key/value heads does, and what a byte less for each number does. The three models differ in nothing but
-# `num_key_value_heads`; the bytes of a token come from real caches of real runs.
+# The picture to it: what the number of key/value heads does, and what one byte for each number does in place of four. The three models differ in nothing but
+# `num_key_value_heads`; their bytes of a token come from real caches of real runs. The curve with 8 bits is a
+# quarter of one of them, without scales.
 
 # %%
 from inferlab.lab.kvcaches import cache_curves
