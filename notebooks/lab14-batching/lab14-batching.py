@@ -62,7 +62,7 @@ print("lengths of the prompts, in tokens:", [len(prompt) for prompt in prompts])
 # $$I(B) = \frac{B\,(2W + a\,T)}{W s + B\,T c}$$
 #
 # A machine has a ridge: its peak FLOP/s over its bytes/s. Below the ridge the step waits for memory, and one more request
-# is almost free. Above it, every further request makes everybody's step longer. (On small models there is a third regime,
+# costs the reading of its own cache, and with a short context next to nothing. Above it, every further request makes everybody's step longer. (On small models there is a third regime,
 # in which the step waits for neither, but for Python to launch its kernels. Section 3 shows in which one you are.)
 #
 # An **iteration** is one call of the model. Each request that takes part gets one token from it. A **slot** is a place for
@@ -71,7 +71,7 @@ print("lengths of the prompts, in tokens:", [len(prompt) for prompt in prompts])
 # | method | when may a request join? | when is its slot free again? |
 # |---|---|---|
 # | one at a time | when nobody else is running | when it is done |
-# | **static** batching | when the whole batch before it is done | when the *longest* request of its batch is done |
+# | **static** (naive) batching | when the whole batch before it is done | when the *longest* request of its batch is done |
 # | **continuous** batching | before any iteration, if a slot is free | when it is done itself |
 
 # %% [markdown]
@@ -84,7 +84,7 @@ print("lengths of the prompts, in tokens:", [len(prompt) for prompt in prompts])
 # Two runs answer the same requests. The **padded** one is `generate` with all of them in one rectangle, the shorter prompts
 # filled up with padding on the left. The **packed** one is the library's continuous batching, with at most `slots` requests
 # in an iteration: it lays the tokens of its requests end to end in *one* row, without padding, and notes elsewhere where each
-# request begins. Every request generates exactly `new_tokens`, and both prefill whole prompts in one call.
+# request begins. Every request generates exactly `new_tokens` (at least 2), and both prefill whole prompts in one call.
 #
 # Write `forecast(lengths, new_tokens, slots)`; `lengths` are the prompts' lengths in tokens. It returns a `dict`:
 #
@@ -101,7 +101,7 @@ print("lengths of the prompts, in tokens:", [len(prompt) for prompt in prompts])
 # <details><summary>Hint</summary>
 #
 # The prefill makes the first token, so <code>n</code> tokens are <code>n</code> calls. A packed row has length
-# "sum of the tokens that take part". With equal lengths, requests leave the slots in groups: how many groups are there?
+# "sum of the tokens that take part". All generate equally many tokens, so they leave the slots in groups: how many groups are there?
 # </details>
 
 # %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=7
@@ -524,8 +524,8 @@ with when_written("intensity", "critical_batch"):
               f" critical batch {critical_batch(ridge, context, llama)}")
 
 # %% [markdown]
-# The rule of thumb that the critical batch *is* the ridge holds for a context of zero. With a thousand tokens of context the
-# attention alone keeps the step below the ridge for ever: decode stays memory-bound, and it is the size of the cache that
+# The rule of thumb that the critical batch *is* the ridge holds for two bytes a weight and a context of zero. With a thousand tokens of
+# context the caches, whose bytes bring only four FLOPs each, keep the step below the ridge for ever: decode stays memory-bound, and it is the size of the cache that
 # limits the batch. That is why the next lab is about memory.
 
 # %% [markdown]
@@ -1022,10 +1022,11 @@ with check.part("what an iteration costs then", weight=1):
 check.score()
 
 # %% [markdown]
-# More slots do not help a static batch: somebody always comes just after it has begun, and waits until its longest request is done.
+# The same slots serve a static batch far worse. More of them shorten its queue, but never below the length of a batch: somebody always comes
+# just after one has begun.
 #
-# Does batching help latency? Only where somebody would have to wait. With one request every 60 iterations, the number of slots changes
-# nothing; with your service's stream it changes everything:
+# Does batching help latency? Only where somebody would have to wait. With one request every 60 iterations, the median is 0
+# however many slots there are, and only the rare one that comes during a long answer gains from a second; with your service's stream they change everything:
 
 # %% tags=["demo"]
 with when_written("continuous", "report"):
@@ -1300,7 +1301,8 @@ check.score()
 # - **A batch does not end together.** In a static one the longest request decides, and everybody else's row is computed for nobody. Nobody can
 #   tell beforehand who it will be.
 # - **Batching does not make a step faster.** It lets more requests share one. It helps latency where requests would otherwise queue, and only there.
-# - **Iteration-level scheduling is an old idea with a simple core:** after every call, let out, let in. Orca (2022) called it by this name.
+# - **Iteration-level scheduling is an old idea with a simple core:** after every call, let out, let in. Orca (2022) called it by this name;
+#   others say continuous, dynamic or in-flight batching, and serving stacks such as vLLM work this way.
 # - **Padding is a way to get a rectangle, not a need of the model.** Packed rows do without, if attention knows where each request begins.
 # - **The answers stay the same.** Whoever sees other tokens in a batch has forgotten a mask, or has found a difference of rounding.
 #
