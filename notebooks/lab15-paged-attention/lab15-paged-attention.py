@@ -775,7 +775,7 @@ with check.part("a position in the paged cache", weight=1):
 check.score()
 
 # %% [markdown]
-# The same sixty gigabytes, for requests of some 630 positions on average and a limit of 8,192:
+# Sixty gigabytes for caches of Llama 3 8B's sizes (131,072 bytes a position), for requests of some 630 positions on average and a limit of 8,192:
 
 # %% tags=["demo"]
 import random
@@ -889,7 +889,7 @@ check.score()
 # | `axis:` | one or two sentences: which axis of the cache is cut into pages, and how many positions and blocks the last request (21 prompt tokens, 30 new) holds in its last call |
 # | `trade-off:` | one or two sentences: what smaller pages gain, and what they cost |
 # | `per-token:` | typed: bytes of one position in the bundled model's paged cache (float32, all layers) |
-# | `blocks:` | typed: blocks that the four requests would take in all if each were kept until its end |
+# | `blocks:` | typed: blocks in the tables of all four requests, added up, each table as it is in its request's last call |
 # | `gain:` | typed, such as `bandwidth down`: what smaller pages improve (memory, waste, time, tables, ...) |
 # | `cost:` | typed: what they make worse |
 
