@@ -104,7 +104,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
         if t.amount.kind == "shape":
             _shape(t.amount.value, t.word, i, away, supposed, found, shapes, known, of, mentions, tokens)
         elif t.amount.kind in ("count", "bytes"):
-            term = _beside(tokens, i, mentions, counts)
+            term = beside(tokens, i, mentions, counts)
             if term is None:
                 if not (away or supposed) and _loose(tokens, i):
                     loose.append((t.amount, t.word))
@@ -196,7 +196,7 @@ _BINDS = frozenset(listed("is are was were be not isn't aren't of = : equals has
                           "length size count number -> \u2192 ( changes changed change increases increased doubles doubled rises rose expands extends shrinks drops turns gets got starts started jumps growing changing stays stay remains remain axis dimension dim until up value"))
 
 
-def _beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | None:
+def beside(tokens, i: int, mentions: list[Mention], counts: Mapping) -> str | None:
     """The term that a number counts: right behind it (`4 channels`, `20 denoising steps`) or before it (`batch of 2`)."""
     after = [m for m in mentions if m.at > i]
     counted = next((m for m in after if m.at - i <= 3 and m.term in counts), None)

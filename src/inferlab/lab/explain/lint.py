@@ -1,4 +1,4 @@
-"""The linter's view of an explanation: its form, its numbers, and nothing about what is right."""
+"""The linter's view of an explanation: its form, its numbers, how its sentences were read, and nothing about what is right."""
 
 import html
 from collections.abc import Mapping
@@ -8,6 +8,8 @@ from .cell import COMMON_LABELS, Explanation
 from .directions import effects
 from .facts import facts_of, stands_in
 from .quantities import Quantity, find_quantities
+from .readback import read_back, subject_of
+from .statements import NotRead, Statement
 from .words import clean, odd_alphabet, sentences
 
 PROSE = ("state", "axis", "trade-off")
@@ -18,12 +20,14 @@ MOST_SENTENCES = 4
 
 @dataclass
 class FieldView:
-    """One field as the linter sees it: its text, its numbers (and whether the trace has them), its remarks."""
+    """One field as the linter sees it: its text, its numbers (and whether the trace has them), its remarks, and in a prose
+    field what was read in its sentences (`readback.py`)."""
 
     label: str
     text: str
     numbers: list[tuple[Quantity, bool | None]] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
+    reading: list[Statement] = field(default_factory=list)
 
 
 @dataclass
@@ -45,13 +49,14 @@ class LintReport:
             numbers = ", ".join(f"{q.text} [{_mark(ok)}]" for q, ok in f.numbers)
             lines.append(f"  {f.label:<10} {len(f.text.split())} words" + (f" · {numbers}" if numbers else ""))
             lines += [f"             ! {r}" for r in f.remarks]
+            lines += [f"             {'?' if isinstance(r, NotRead) else 'read as'} {r}" for r in f.reading]
         lines += [f"  ! {p}" for p in self.problems]
         lines.append("  " + self._footer())
         return "\n".join(lines)
 
     def _footer(self) -> str:
         trace = "Numbers were looked up in your own trace." if self.has_trace else "No trace was found to look numbers up in."
-        return trace + " This view checks the form only."
+        return trace + " This view shows the form and how your sentences are read; it does not know what is right."
 
     def _repr_html_(self) -> str:
         rows = []
@@ -60,12 +65,13 @@ class LintReport:
                 f"<code style='border:1px solid #8886;border-radius:3px;padding:0 3px'>{html.escape(q.text)}</code>"
                 f"&nbsp;<small>{_mark(ok)}</small>" for q, ok in f.numbers)
             remarks = "".join(f"<div>\u26a0 {html.escape(r)}</div>" for r in f.remarks) or "\u2713"
+            remarks += "".join(f"<div><small>{'not certain:' if isinstance(r, NotRead) else 'read as'}</small> {html.escape(str(r))}</div>" for r in f.reading)
             rows.append(f"<tr><td style='text-align:left'><b>{html.escape(f.label)}</b></td><td style='text-align:right'>"
                         f"{len(f.text.split())}</td><td style='text-align:left'>{numbers}</td><td style='text-align:left'>{remarks}</td></tr>")
         problems = "".join(f"<div>\u26a0 {html.escape(p)}</div>" for p in self.problems)
         head = "the form is complete" if self.ok else "please look again"
         return (f"<div><b>{html.escape(self.name or 'explanation')}</b>: {head}<table><thead><tr><th style='text-align:left'>field</th>"
-                f"<th>words</th><th style='text-align:left'>numbers</th><th style='text-align:left'>form</th></tr></thead><tbody>"
+                f"<th>words</th><th style='text-align:left'>numbers</th><th style='text-align:left'>form, and how it is read</th></tr></thead><tbody>"
                 + "".join(rows) + f"</tbody></table>{problems}<small>{self._footer()}</small></div>")
 
 
@@ -86,6 +92,7 @@ def lint(explanation: Explanation, facts: Mapping[str, object] | None = None, la
     texts = explanation.fields(known)
     shown = list(known or [label for label in texts if label]) or list(COMMON_LABELS)
     facts = facts_of(facts)
+    subject = subject_of("\n".join(text[:600] for label, text in texts.items() if label in PROSE))
     views = []
     for label in shown:
         text = texts.get(label, "")
@@ -98,6 +105,7 @@ def lint(explanation: Explanation, facts: Mapping[str, object] | None = None, la
             view.remarks = _remarks(label, text, cleaned)
             if label in PROSE:
                 view.remarks += form_remarks(cleaned)
+                view.reading = read_back(label, text, facts, subject)
             share, piece = overlap(cleaned, lab_text) if lab_text else (0.0, "")
             if share >= 0.6:
                 view.remarks.append(f"{share:.0%} of this stands in the lab's own text (\u201c{piece[:60]}\u201d); use your own words.")

@@ -1,4 +1,5 @@
-"""The `%%explain NAME` cell magic: keeps the text for checks at home and shows the linter's view."""
+"""The `%%explain NAME` cell magic: keeps the text for checks at home and shows the linter's view: the form, the numbers and
+whether they stand in the trace, and how the sentences are read (`scheduler \u00b7 changes \u00b7 latents`), with a hint where nothing was."""
 
 from collections.abc import Callable, Mapping
 

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import TypeVar
 
 from . import lexicon as lex
 from .directions import effects, quantity_table
@@ -18,6 +19,7 @@ from .vocabulary import Vocabulary
 from .wording import alternatives
 from .words import Sentence, phrase
 
+_Way = TypeVar("_Way", int, str)
 _SATURATION = Table(lex.SATURATION)
 _OFF = Table(lex.OFF)
 
@@ -82,7 +84,7 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
     reading.lever = trend.asked in ("up", "down")
     for sentence in parts:
         found = effects(sentence, table, says)
-        levers = _levers(sentence, found, trend, vocabulary)
+        levers = levers_of(sentence, found, trend, vocabulary)
         reading.lever |= bool(levers)
         reading.mentioned |= any(t.kind == "word" and (hit := table.match(sentence.tokens, n)) and hit[1][0] in signs for n, t in enumerate(sentence.tokens))
         reading.named |= {e.quantity for e in found if e.quantity != "lever"}
@@ -98,7 +100,7 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
             if not trend.switch and _for_each(sentence, e, vocabulary, trend.lever):
                 reading.unplaced.append(e.words)
                 continue
-            pull = _pull(sentence, e, levers, carried)
+            pull = pull_of(sentence, e, levers, carried)
             if pull is None:
                 reading.unplaced.append(e.words)
                 continue
@@ -181,7 +183,7 @@ def _for_each(sentence: Sentence, e: Effect, vocabulary: Vocabulary, lever: str)
         t.kind == "punct" for t in tokens[e.end:m.at]) and tokens[e.end].word in ("per", "each", "every", "at", "in", "a", "for", "of") for m in vocabulary.mentions(sentence))
 
 
-def _levers(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: Vocabulary) -> list[tuple[int, int]]:
+def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: Vocabulary) -> list[tuple[int, int]]:
     """(where, +1 or -1) for each pull of the lever in the sentence, in order."""
     tokens = sentence.tokens
     out = [(e.at, e.sign * (-1 if e.negated else 1)) for e in found if e.quantity == "lever" and e.sign and e.strong
@@ -229,7 +231,8 @@ def _comparisons(sentence: Sentence, mentions: list) -> list[tuple[int, int]]:
     return out
 
 
-def _pull(sentence: Sentence, e: Effect, levers: list[tuple[int, int]], carried: int | None) -> int | None:
+def pull_of(sentence: Sentence, e: Effect, levers: list[tuple[int, _Way]], carried: _Way | None) -> _Way | None:
+    """The way of the lever that an effect belongs to: of one of `levers` (where, which way), or the one carried on."""
     before = [lever for lever in levers if lever[0] < e.at]
     after = [lever for lever in levers if lever[0] >= e.at and not {"what", "than"} & {t.word for t in sentence.tokens[max(0, lever[0] - 2):lever[0]]}]
     if after and before:
