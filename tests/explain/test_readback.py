@@ -67,6 +67,7 @@ def test_directions_stand_with_what_is_pulled_so_that_a_swap_is_seen(text, read)
 def test_a_number_stands_with_its_thing():
     assert {"batch: 1", "batch: 2"} <= set(shown("axis", "The batch axis goes from 1 to 2."))
     assert shown("axis", "It is (2, 4, 16, 16) inside.") == ["shape: (2, 4, 16, 16)"]
+    assert shown("axis", "It is (2, 4, 16, 16) inside, not (1, 4, 16, 16).") == ["shape: (2, 4, 16, 16)", "not: shape: (1, 4, 16, 16)"]
     assert "name the axis" in hints("axis", "It is another one inside of it.")
 
 
@@ -75,6 +76,7 @@ def test_what_is_not_read_says_how_to_help():
     assert "who does what to what" in told and "scheduler.step, unet, vae.decode ..." in told and "a person must read this" in told
     assert "no direction read" in hints("trade-off", "It is a balance between things that one likes and dislikes.")
     assert "joined by \u201cwhile\u201d" in hints("state", "The scheduler updates the latents in the loop, while there is also something that happens elsewhere.")
+    assert "who does it was not read" in hints("state", "The latents are updated in every round of it.")
     assert "state what you say as your own" in hints("state", "Does the scheduler update the latents?")
     assert names_in({}) == "" and names_in({"unet.calls": "many"}) == ""
 

@@ -13,7 +13,7 @@ from .amounts import beside
 from .clauses import relations
 from .directions import effects, quantity_table
 from .lexicon_verbs import VERBS
-from .negation import frame_of
+from .negation import frame_of, negated, own_negators
 from .phrases import Table
 from .relations import Relation
 from .rubric import Trend
@@ -30,7 +30,7 @@ MOST = 8
 _SHARED = ("batch", "weights", "heads", "device", "tokens", "calls")
 _SUBJECTS = (
     terms("latents", "scheduler", "unet", "noise", "vae", "image", "prompt", "guidance", "channels", "spatial", "steps", "loop", "tiles", "sequence", *_SHARED,
-          scheduler="+ddim step*, scheduler step*", tiles="+tiling, tiled"),
+          scheduler="+ddim step*, scheduler step*", tiles="tile, tiles, tiling, tiled, window*, patch*, piece*, chunk*, crop*"),
     terms("cache", "keys", "prefill", "decode", "sequence", "head_dim", "logits", "draft", "target", "requests", "prefix", "blocks", *_SHARED,
           steps="step*, iteration*, round, rounds", model="model*, network, transformer, language model, llm, attention"),
 )
@@ -143,8 +143,9 @@ def _counts(s: Sentence, words: Vocabulary, subject: int, alone: bool) -> list[t
     counted = {term: listing for term, listing in _SUBJECTS[subject].items() if term in _COUNTED}
     owned = [(i, beside(s.tokens, i, words.mentions(s), counted), t.word) for i, t in enumerate(s.tokens)
              if t.kind == "amount" and t.amount.kind == "count" and t.word not in ("one", "single")]
-    shapes = [(i, Count("shape", t.word)) for i, t in enumerate(s.tokens) if alone and t.kind == "amount" and t.amount.kind == "shape"]
-    return shapes + [(i, Count(term or "number", word)) for i, term, word in owned if term or alone]
+    shapes = [(i, "shape", t.word) for i, t in enumerate(s.tokens) if alone and t.kind == "amount" and t.amount.kind == "shape"]
+    marks = own_negators(s)
+    return [(i, Count(term or "number", word, "not" if negated(s.tokens, i, marks) else "")) for i, term, word in shapes + owned if term or alone]
 
 
 def _directions(s: Sentence, words: Vocabulary, subject: int, carried: str | None) -> tuple[list[tuple[int, Direction]], str | None]:
@@ -177,6 +178,9 @@ def _hints(s: Sentence, label: str, words: Vocabulary, places: list[tuple[int, S
         if label == "axis":
             return [NotRead(short, "not read: name the axis, and give its number or the shape from your trace.")]
         return [NotRead(short, f"not read: say who does what to what, with the names in your trace{names_in(facts)}, one statement a sentence.")]
+    claims = [found for _, found in places if isinstance(found, Claim)]
+    if label == "state" and claims and not any(c.subject for c in claims):
+        return [NotRead(short, "who does it was not read: name it.")]
     taken = {i for m in words.mentions(s) for i in range(m.at, m.end)}
     verbs = [at for at, _, _ in verbs_of(s.tokens, taken)]
     for i, t in enumerate(s.tokens):

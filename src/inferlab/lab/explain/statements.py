@@ -37,9 +37,10 @@ class Count:
 
     thing: str
     number: str
+    stance: str = ""
 
     def __str__(self) -> str:
-        return f"{self.thing}: {self.number}"
+        return f"{_STANCE[self.stance]}{self.thing}: {self.number}"
 
 
 @dataclass(frozen=True, slots=True)
