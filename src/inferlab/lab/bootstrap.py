@@ -65,7 +65,7 @@ def finish() -> bool:
     Returns whether the runtime must be restarted. Raises `RuntimeError` when the torch that is there cannot be used.
     """
     missing = unmet()
-    torch = [text for text in missing if text.startswith("torch")]
+    torch = [text for text in missing if _module(text) == "torch"]  # torchao is another package
     if torch:
         raise RuntimeError(f"this machine's torch does not meet {torch[0]}, and the course does not replace it: "
                            "choose a newer runtime, or install torch yourself and run this cell again")
