@@ -9,7 +9,8 @@ import sys
 import nbformat
 import pytest
 
-from inferlab.cli import FAILED, LOOK, OK, main, parser
+from inferlab.cli import main, parser
+from inferlab.commands import FAILED, LOOK, OK
 from inferlab.grading.demo import fill_in, solved
 
 from .conftest import LAB, ROOT
