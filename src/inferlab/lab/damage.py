@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 
 import torch
 
 from .faults import _optional
+from .identity import scattered
 
 FAULTS = ("dtype/text_encoder", "dtype/unet", "dtype/vae", "shape/tokenizer", "shape/latents", "shape/vae",
           "loop/early", "loop/sparse", "loop/twice")
@@ -28,7 +28,7 @@ def damaged(pipe, variant: int):
     Raises:
         ValueError: if the variant does not exist, or ``pipe`` is not in float32.
     """
-    faults = sorted(FAULTS, key=lambda name: hashlib.sha256(name.encode()).digest())
+    faults = scattered(FAULTS)
     if not 0 <= variant < len(faults):
         raise ValueError(f"variant is 0 to {len(faults) - 1}, not {variant}")
     if pipe.unet.dtype != torch.float32:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from itertools import permutations
 
 import torch
+
+from .identity import scattered
 
 PREDICTION_TYPES = ("epsilon", "sample", "v_prediction")
 
@@ -27,7 +28,7 @@ def mislabeled(pipe, variant: int):
     Raises:
         ValueError: if the variant does not exist, or ``pipe`` does not predict epsilon.
     """
-    pairs = sorted(permutations(PREDICTION_TYPES, 2), key=lambda p: hashlib.sha256("/".join(p).encode()).digest())
+    pairs = scattered(permutations(PREDICTION_TYPES, 2), "/".join)
     if not 0 <= variant < len(pairs):
         raise ValueError(f"variant is 0 to {len(pairs) - 1}, not {variant}")
     if pipe.scheduler.config.prediction_type != "epsilon":

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
+T = TypeVar("T")
 MAX_VARIANTS = 16
 """A lab that differs by learner has at most this many variants, so that references are computed once a variant."""
 
@@ -49,3 +52,11 @@ def variant(identity: str, lab: str, n: int) -> int:
         raise ValueError(f"a lab has 1 to {MAX_VARIANTS} variants, not {n}")
     digest = hashlib.sha256(f"{lab}\0{normalize(identity)}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % n
+
+
+def scattered(items: Iterable[T], text: Callable[[T], str] = str) -> list[T]:
+    """`items` in an order in which neighbours have nothing in common, the same on every machine: by the SHA-256 of `text` of each.
+
+    For what a variant's number picks: so that the number does not tell what was picked.
+    """
+    return sorted(items, key=lambda item: hashlib.sha256(text(item).encode()).digest())

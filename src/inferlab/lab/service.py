@@ -6,7 +6,6 @@ decodes one token a step. One of six faults can be built in; the requests and th
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .identity import scattered
 from .roofline import call_cost
 
 FAULTS = ("batch", "cache", "launch", "memory", "padding", "tokenizer")
@@ -113,7 +113,7 @@ def suspect(model: Any, tokenizer: Any, variant: int) -> Served:
     Raises:
         ValueError: if the variant is not 0 to 5.
     """
-    faults = sorted(FAULTS, key=lambda name: hashlib.sha256(f"service {name}".encode()).digest())
+    faults = scattered(FAULTS, "service {}".format)
     if not 0 <= variant < len(faults):
         raise ValueError(f"variant is 0 to {len(faults) - 1}, not {variant}")
     return serve(model, tokenizer, fault=faults[variant])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from itertools import combinations, permutations
 
@@ -11,6 +10,7 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from .identity import scattered
 from .plots import _LOOK, ACCENT, DARK, MID, _closed
 
 RULES = ("exact", "fresh", "agree", "stale")
@@ -63,8 +63,7 @@ def unknown_decoders(variant: int) -> dict[str, Decoder]:
     """
     if not 0 <= variant < VARIANTS:
         raise ValueError(f"variant is 0 to {VARIANTS - 1}, not {variant}")
-    orders = [order for pair in combinations(RULES[1:], 2) for order in permutations(("exact", *pair))]
-    orders.sort(key=lambda order: hashlib.sha256("/".join(order).encode()).digest())
+    orders = scattered((order for pair in combinations(RULES[1:], 2) for order in permutations(("exact", *pair))), "/".join)
     return {letter: _decoder(rule) for letter, rule in zip("ABC", orders[variant], strict=True)}
 
 
