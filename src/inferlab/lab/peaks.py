@@ -52,7 +52,7 @@ def measure(run: Callable[[], Any], device: str = "cpu") -> dict[str, Any]:
     return {"peak": int(first["peak"] - first["before"]), "how": how, "value": value}
 
 
-def seconds(run: Callable[[], Any], device: str = "cpu") -> float:
+def seconds(run: Callable[[], Any], device: str | torch.device = "cpu") -> float:
     """Wall time of one call of ``run()``, waiting for the device at both ends."""
     wait = torch.cuda.synchronize if torch.device(device).type == "cuda" else (lambda: None)
     wait()

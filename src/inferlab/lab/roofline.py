@@ -7,7 +7,6 @@ is compared with.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from .peaks import seconds
 from .plots import _LOOK, ACCENT, DARK, LINES, MID, _closed
 
 
@@ -143,16 +143,7 @@ class Rates:
 
 def best_seconds(run: Callable[[], Any], device: str | torch.device = "cpu", repeats: int = 3) -> float:
     """The shortest wall time of `repeats` calls of `run()`, after one that warms up; waits for the device at both ends."""
-    wait = torch.cuda.synchronize if torch.device(device).type == "cuda" else (lambda: None)
-    times = []
-    with torch.no_grad():
-        for _ in range(repeats + 1):
-            wait()
-            began = time.perf_counter()
-            run()
-            wait()
-            times.append(time.perf_counter() - began)
-    return min(times[1:])
+    return min([seconds(run, device) for _ in range(repeats + 1)][1:])
 
 
 def measure_device(device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> Rates:
