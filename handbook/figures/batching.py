@@ -13,6 +13,8 @@ import numpy as np
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
+from inferlab.lab.plots import save_svg
+
 HERE = Path(__file__).parent
 LLAMA = {"linear": 7_504_658_432, "itemsize": 2, "attention": 4 * 32 * 32 * 128, "cache": 2 * 32 * 8 * 128 * 2}
 """Llama 3 8B in bfloat16: weights in matrix products, and FLOPs and bytes of attention for each position of the context."""
@@ -98,9 +100,7 @@ def draw(path: Path) -> None:
     axis.set(xscale="log", yscale="log", xlim=(1, 4096), xlabel="requests in the batch", ylabel="FLOPs per byte of a decode step")
     axis.set_title("The batch shares the weights, not the caches", loc="left", fontsize=11, fontweight="bold")
     axis.spines[["top", "right"]].set_visible(False)
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from diffusers import DDIMScheduler
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
+from inferlab.lab.plots import save_svg
+
 HERE = Path(__file__).parent
 CONFIG = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
 """The noise schedule of Stable Diffusion and of the course's bundled pipeline."""
@@ -74,9 +76,7 @@ def draw(path: Path) -> None:
              xlim=(-0.08, 1.16), ylim=(-0.1, 1.12), aspect="equal")
     axis.set_title("A DDIM step moves along a quarter circle", loc="left", fontsize=11, fontweight="bold")
     axis.spines[["top", "right"]].set_visible(False)
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import matplotlib
@@ -13,13 +14,12 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 
-from inferlab.lab.plots import _LOOK, ACCENT, DARK, MID
+from inferlab.lab.plots import _LOOK, ACCENT, DARK, MID, save_svg
 from inferlab.lab.roofline import Sizes
-from inferlab.models.language import FULL, FULL_COMMON
+from inferlab.models.language import FULL, FULL_COMMON, WEIGHTS
 
 HERE = Path(__file__).parent
-BUNDLED = {"hidden_size": 256, "intermediate_size": 704, "num_hidden_layers": 8, "num_attention_heads": 8,
-           "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 1024}
+BUNDLED = json.loads((WEIGHTS / "target" / "config.json").read_text("utf-8"))
 LLAMA = FULL["target"] | FULL_COMMON
 PROMPT, NEW = 128, 24
 
@@ -51,7 +51,7 @@ def numbers() -> dict[str, str]:
 
 def draw(path: Path) -> None:
     """Eight query heads on their key/value heads: multi-head, grouped-query and multi-query attention."""
-    with plt.rc_context({**_LOOK, "axes.grid": False, "svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
+    with plt.rc_context({**_LOOK, "axes.grid": False}):
         fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.5))
         for axis, (title, kv) in zip(axes, (("multi-head", 8), ("grouped-query", 2), ("multi-query", 1)), strict=True):
             for head in range(8):
@@ -71,8 +71,7 @@ def draw(path: Path) -> None:
             for side in axis.spines.values():
                 side.set_visible(False)
         fig.tight_layout()
-        fig.savefig(path, metadata={"Date": None})
-    plt.close(fig)
+        save_svg(fig, path, tight=False)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 
+from inferlab.lab.plots import save_svg
+
 HERE = Path(__file__).parent
 SD_CHANNELS = 256
 """Channels that enter the last block of Stable Diffusion's decoder: block_out_channels[1] of (128, 256, 512, 512)."""
@@ -62,9 +64,7 @@ def draw(path: Path) -> None:
         axis.set_title(title, loc="left", fontsize=10, fontweight="bold")
         axis.set_axis_off()
     fig.tight_layout()
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

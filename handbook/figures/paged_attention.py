@@ -14,6 +14,8 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 
+from inferlab.lab.plots import save_svg
+
 HERE = Path(__file__).parent
 ROW = 2 * 32 * 8 * 128 * 2
 """Bytes of one position of Llama 3 8B's cache in bfloat16: keys and values, layers, KV heads, head_dim, bytes."""
@@ -93,9 +95,7 @@ def draw(path: Path) -> None:
     axis.set(xlim=(-2.6, 9.3), ylim=(-0.9, 5.1))
     axis.set_axis_off()
     axis.set_title("The tables know the order; the blocks lie anywhere", loc="left", fontsize=11, fontweight="bold")
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 
+from inferlab.lab.plots import save_svg
 from inferlab.models.language import FULL, WEIGHTS
 
 HERE = Path(__file__).parent
@@ -87,9 +88,7 @@ def draw(path: Path) -> None:
     below.set_axis_off()
     below.set_title("Pipeline: microbatches fill the stages, one user cannot", loc="left", fontsize=11, fontweight="bold")
     fig.tight_layout()
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

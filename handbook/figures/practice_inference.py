@@ -12,6 +12,8 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
+from inferlab.lab.plots import save_svg
+
 HERE = Path(__file__).parent
 WEIGHTS, LAYERS, KV_HEADS, QUERY_HEADS, HEAD = 8_030_000_000, 32, 8, 32, 128
 """Sizes of Llama 3 8B, two bytes a number."""
@@ -91,9 +93,7 @@ def draw(path: Path) -> None:
     axis.legend(frameon=False, fontsize=8.5, loc="lower right")
     axis.set_title("The first remedy takes nearly all; then the caches are half of what is left", loc="left", fontsize=11, fontweight="bold")
     axis.spines[["top", "right"]].set_visible(False)
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import matplotlib
@@ -12,13 +13,12 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
-from inferlab.lab.plots import _LOOK, ACCENT, DARK, LINES, MID
+from inferlab.lab.plots import _LOOK, ACCENT, DARK, LINES, MID, save_svg
 from inferlab.lab.roofline import call_cost
-from inferlab.models.language import FULL, FULL_COMMON
+from inferlab.models.language import FULL, FULL_COMMON, WEIGHTS
 
 HERE = Path(__file__).parent
-BUNDLED = {"hidden_size": 256, "intermediate_size": 704, "num_hidden_layers": 8, "num_attention_heads": 8,
-           "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 1024}
+BUNDLED = json.loads((WEIGHTS / "target" / "config.json").read_text("utf-8"))
 LLAMA = FULL["target"] | FULL_COMMON
 PROMPT, NEW = 128, 24
 
@@ -54,7 +54,7 @@ def draw(path: Path) -> None:
         "decode, batch n, 256 tokens of context": [call_cost(LLAMA, 1, 256, n, itemsize=2).intensity for n in counts],
         "decode, batch n, 4,096 tokens of context": [call_cost(LLAMA, 1, 4096, n, itemsize=2).intensity for n in counts],
     }
-    with plt.rc_context({**_LOOK, "svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
+    with plt.rc_context(_LOOK):
         fig, axis = plt.subplots(figsize=(6.8, 3.7))
         for (label, values), style, color in zip(curves.items(), LINES, (ACCENT, DARK, MID), strict=False):
             axis.plot(counts, values, label=label, color=color, ms=4.5, **style)
@@ -68,8 +68,7 @@ def draw(path: Path) -> None:
         axis.set_title("What counts is the number of tokens that share a reading")
         axis.legend(frameon=False, loc="upper left", fontsize=8.5)
         fig.tight_layout()
-        fig.savefig(path, metadata={"Date": None})
-    plt.close(fig)
+        save_svg(fig, path, tight=False)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
+from inferlab.lab.plots import save_svg
+
 HERE = Path(__file__).parent
 ROW = (0.9, -0.3, 0.5, -0.7, 0.2, 0.6, -0.1, 6.3)
 """The worked example: eight weights, the last one out of proportion."""
@@ -74,9 +76,7 @@ def draw(path: Path) -> None:
         axis.spines[["left", "right", "top"]].set_visible(False)
     axes[1].set_xlabel("value of a weight: dots; what is stored: rings; what could be stored: bars")
     fig.tight_layout()
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

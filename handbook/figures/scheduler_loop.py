@@ -20,6 +20,8 @@ from diffusers import (
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
+from inferlab.lab.plots import save_svg
+
 HERE = Path(__file__).parent
 CONFIG = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
 """The noise schedule of Stable Diffusion. The course's bundled pipeline ends its own a little noisier."""
@@ -126,9 +128,7 @@ def draw(path: Path) -> None:
     axis.set_title("The timesteps say where the loop asks; the solver says how often", loc="left", fontsize=11, fontweight="bold")
     axis.spines[["top", "right", "left"]].set_visible(False)
     axis.tick_params(axis="y", length=0)
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

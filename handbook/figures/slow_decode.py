@@ -15,6 +15,7 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
+from inferlab.lab.plots import save_svg
 from inferlab.lab.roofline import call_cost
 from inferlab.lab.service import CARD, FAULTS, serve
 from inferlab.lab.serviceplots import _HATCHES, _SHADES, WAITS, waits
@@ -82,9 +83,7 @@ def draw(path: Path) -> None:
     axis.set_title("One service, six faults: what a token waits for", loc="left", fontsize=11, fontweight="bold")
     axis.legend(frameon=False, ncols=len(WAITS), fontsize=8.5, loc="upper center", bbox_to_anchor=(0.45, -0.2))
     axis.spines[["top", "right"]].set_visible(False)
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 
+from inferlab.lab.plots import save_svg
+
 HERE = Path(__file__).parent
 P, Q = (0.5, 0.3, 0.2), (0.2, 0.5, 0.3)
 """Target and draft probabilities of the worked example, over three tokens."""
@@ -78,9 +80,7 @@ def draw(path: Path) -> None:
     axis.set(xlim=(-3.2, 5.1), ylim=(-0.1, 4.9))
     axis.set_axis_off()
     fig.tight_layout()
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
-    plt.close(fig)
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ import matplotlib
 import torch
 
 matplotlib.use("svg")
-from matplotlib import pyplot as plt
-
+from inferlab.lab.plots import save_svg
 from inferlab.lab.traceplots import component_graph
 from inferlab.models import load_pipeline
 from inferlab.models.pictures import WEIGHTS
@@ -67,8 +66,7 @@ def numbers() -> dict[str, str]:
 def draw(path: Path) -> None:
     """The component graph of the guided run."""
     fig = component_graph(runs()[1].rows(), title="Four steps of the bundled pipeline, drawn from their trace")
-    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
-        fig.savefig(path, bbox_inches="tight", metadata={"Date": None})
+    save_svg(fig, path)
 
 
 if __name__ == "__main__":

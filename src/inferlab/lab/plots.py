@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
@@ -103,3 +104,14 @@ def _closed(fig: Figure) -> Figure:
     """Take the figure out of pyplot's list, so that a notebook shows it once: as the value of its cell."""
     plt.close(fig)
     return fig
+
+
+def save_svg(fig: Figure, path: Path, *, tight: bool = True) -> None:
+    """Write a handbook's diagram to `path`, the same bytes at every run, and close it.
+
+    Text becomes outlines, so that it looks alike without the fonts; neither a date nor a random id is written. `tight` cuts
+    the margins to what is drawn.
+    """
+    with plt.rc_context({"svg.hashsalt": "inferlab", "svg.fonttype": "path"}):
+        fig.savefig(path, format="svg", bbox_inches="tight" if tight else None, metadata={"Date": None})
+    plt.close(fig)
