@@ -1,11 +1,11 @@
 """What holds for lab 02 as a text, before any of it runs: names, notes, numbers, points."""
 
 import ast
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+from labtexts import figure_code
 
 from inferlab.grading.labtext import read_blocks
 from inferlab.grading.lint import python_of
@@ -105,20 +105,14 @@ FACTS = {"unet.inputs.sample.shape": (2, 4, 16, 16), "scheduler.step.inputs.samp
 
 
 def test_the_handbook_quotes_the_numbers_that_its_code_makes():
-    path = ROOT / "handbook/figures/denoising_step.py"
-    spec = importlib.util.spec_from_file_location("denoising_step", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = figure_code("denoising_step")
     text = (ROOT / "handbook/lab02-denoising-step.md").read_text("utf-8")
     for what, number in module.numbers().items():
         assert number in text, f"{what} is {number} and the handbook says something else"
 
 
 def test_the_handbook_diagram_is_what_its_code_draws(tmp_path):
-    path = ROOT / "handbook/figures/denoising_step.py"
-    spec = importlib.util.spec_from_file_location("denoising_step", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = figure_code("denoising_step")
     module.draw(tmp_path / "circle.svg")
     drawn = (tmp_path / "circle.svg").read_text("utf-8")
     committed = (ROOT / "handbook/figures/lab02-circle.svg").read_text("utf-8")

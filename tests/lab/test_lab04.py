@@ -1,11 +1,11 @@
 """Lab 04: every variant of its run card can be solved, and the handbook's numbers are the ones that its code makes."""
 
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from labtexts import cell_of, figure_code
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab import setup
 from inferlab.lab.check import results
 from inferlab.lab.curves import curve_panels
@@ -14,16 +14,7 @@ from inferlab.lab.unfinished import when_written
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab04-scheduler-loop"
-
-
-def cell(**metadata) -> str:
-    """The source of the one cell of the lab with this metadata, or that begins with `begins`."""
-    begins = metadata.pop("begins", "")
-    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
-    found = [b.cell.source for b in blocks if b.cell.source.startswith(begins)
-             and all(b.cell.metadata.get(key) == value for key, value in metadata.items())]
-    assert len(found) == 1
-    return found[0]
+cell = partial(cell_of, LAB)
 
 
 @pytest.mark.parametrize("number", range(8))
@@ -37,11 +28,8 @@ def test_the_run_card_of_every_variant_is_solved_by_the_same_arithmetic(number, 
     assert float(results()["run-card"]) == 3.0
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
-    monkeypatch.delitem(sys.modules, "scheduler_loop", raising=False)
-    import scheduler_loop
-
+def test_the_handbook_says_the_numbers_that_its_code_makes():
+    scheduler_loop = figure_code("scheduler_loop")
     text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
     missing = {name: value for name, value in scheduler_loop.numbers().items() if value not in text}
     assert not missing

@@ -1,13 +1,12 @@
 """Lab 10: names, points, the handbook's numbers, and the small functions behind its pictures."""
 
 import ast
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from labtexts import blocks_of, figure_code
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.grading.lint import python_of
 from inferlab.lab.peaks import knob, measure, peak_curves, thin_vae
 from inferlab.lab.residency import moved_bytes, residency_events, residency_timeline, resident_after
@@ -18,7 +17,7 @@ LAB = "lab10-memory-optimization"
 
 @pytest.fixture(scope="module")
 def blocks():
-    return read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))[1]
+    return blocks_of(LAB)
 
 
 def bound_at_the_top(source: str) -> set[str]:
@@ -52,11 +51,8 @@ def test_practice_is_at_most_forty_percent_and_typed_lines_at_least_half(blocks)
     assert points["tiling-shape"] + points["tiling-calls"] + points["offload-gain-cost"] == 3
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
-    monkeypatch.delitem(sys.modules, "memory_optimization", raising=False)
-    import memory_optimization
-
+def test_the_handbook_says_the_numbers_that_its_code_makes():
+    memory_optimization = figure_code("memory_optimization")
     text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
     numbers = memory_optimization.numbers()
     numbers.pop("two tiles of 512")  # printed by the script, not told in the text

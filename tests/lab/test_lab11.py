@@ -1,12 +1,12 @@
 """Lab 11: every fault shows at the boundary that its hidden test names, the pictures of a trace say what the rows say."""
 
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from labtexts import cell_of, figure_code
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab.damage import FAULTS, damaged
 from inferlab.lab.traceplots import component_edges, component_graph, stage_of, stage_timeline, stage_times
 from inferlab.models import load_pipeline
@@ -14,14 +14,7 @@ from inferlab.trace import trace
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab11-end-to-end-trace"
-
-
-def source(**metadata) -> str:
-    """The source of the one cell of the lab with this metadata."""
-    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
-    found = [b.cell.source for b in blocks if all(b.cell.metadata.get(key) == value for key, value in metadata.items())]
-    assert len(found) == 1
-    return found[0]
+source = partial(cell_of, LAB)
 
 
 def run(pipe):
@@ -97,11 +90,8 @@ def test_the_graph_has_an_arrow_for_each_hand_over(healthy):
         component_graph([], title="t")
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
-    monkeypatch.delitem(sys.modules, "whole_trace", raising=False)
-    import whole_trace
-
+def test_the_handbook_says_the_numbers_that_its_code_makes():
+    whole_trace = figure_code("whole_trace")
     text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
     missing = {name: value for name, value in whole_trace.numbers().items() if value not in text}
     assert not missing

@@ -1,27 +1,20 @@
 """Lab 12: its slow services give the same tokens and show what their names say, its handbook quotes its own numbers."""
 
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from labtexts import cell_of, figure_code
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab.lmcalls import CHUNK, FAULTS, PADDED, calls_of, slow_generate
 from inferlab.models import cache_argument, load_language_model
 from inferlab.trace import trace
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab12-prefill-decode"
+source = partial(cell_of, LAB)
 PROMPT, NEW = 38, 9
-
-
-def source(**metadata) -> str:
-    """The source of the one cell of the lab with this metadata."""
-    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
-    found = [b.cell.source for b in blocks if all(b.cell.metadata.get(key) == value for key, value in metadata.items())]
-    assert len(found) == 1
-    return found[0]
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +84,10 @@ def test_rubric_examples_are_graded_as_they_say():
         assert selftest(namespace["RUBRIC"]) == [], check
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
-    import prefill_decode
-
+def test_the_handbook_says_the_numbers_that_its_code_makes():
+    prefill_decode = figure_code("prefill_decode")
     text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
     missing = {name: value for name, value in prefill_decode.numbers().items() if value not in text}
     assert not missing
     assert 600 <= len(text.split()) <= 1200
-    assert sys.modules["prefill_decode"].HERE == ROOT / "handbook" / "figures"
+    assert prefill_decode.HERE == ROOT / "handbook" / "figures"

@@ -1,11 +1,12 @@
 """Lab 13: its faults show where its hidden test says, its quantized cache is what it claims, its handbook quotes its own numbers."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from labtexts import cell_of, figure_code
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab.kvcaches import (
     FAULTS,
     STALE,
@@ -21,15 +22,8 @@ from inferlab.trace import trace
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab13-kv-cache"
+source = partial(cell_of, LAB)
 PROMPT, NEW = 38, 9
-
-
-def source(**metadata) -> str:
-    """The source of the one cell of the lab with this metadata."""
-    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
-    found = [b.cell.source for b in blocks if all(b.cell.metadata.get(key) == value for key, value in metadata.items())]
-    assert len(found) == 1
-    return found[0]
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +100,8 @@ def test_rubric_examples_are_graded_as_they_say():
         assert selftest(namespace["RUBRIC"]) == [], check
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
-    import kv_cache
-
+def test_the_handbook_says_the_numbers_that_its_code_makes():
+    kv_cache = figure_code("kv_cache")
     text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
     missing = {name: value for name, value in kv_cache.numbers().items() if value not in text}
     assert not missing

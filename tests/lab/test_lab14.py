@@ -1,11 +1,11 @@
 """Lab 14: every variant can be solved, a run of the engine is what its slots say, and the handbook's numbers are its code's."""
 
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
+from labtexts import cell_of, figure_code
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab import setup
 from inferlab.lab.check import results
 from inferlab.lab.identity import variant
@@ -14,16 +14,7 @@ from inferlab.models import load_language_model
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab14-batching"
-
-
-def cell(**metadata) -> str:
-    """The source of the one cell of the lab with this metadata, or that begins with `begins`."""
-    begins = metadata.pop("begins", "")
-    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
-    found = [b.cell.source for b in blocks if b.cell.source.startswith(begins)
-             and all(b.cell.metadata.get(key) == value for key, value in metadata.items())]
-    assert len(found) == 1
-    return found[0]
+cell = partial(cell_of, LAB)
 
 
 @pytest.mark.parametrize("number", range(8))
@@ -78,11 +69,8 @@ def test_a_workload_is_the_same_for_everybody():
         workload(1, 0, 2.0)
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
-    monkeypatch.delitem(sys.modules, "batching", raising=False)
-    import batching
-
+def test_the_handbook_says_the_numbers_that_its_code_makes():
+    batching = figure_code("batching")
     text = " ".join((ROOT / "handbook" / f"{LAB}.md").read_text("utf-8").split())
     assert not {name: value for name, value in batching.numbers().items() if value not in text}
     assert 600 <= len(text.split()) <= 1200

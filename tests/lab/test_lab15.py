@@ -1,28 +1,21 @@
 """Lab 15: every faulty log is found by the lab's own solution, the pool is read as the library lays it out, the handbook's numbers are its code's."""
 
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from labtexts import cell_of, figure_code
 from transformers import DynamicCache
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab import blockfaults
 from inferlab.lab.blocks import allocator_of, memory_map, paged_run, pool_of
 from inferlab.models import load_language_model
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab15-paged-attention"
+cell = partial(cell_of, LAB)
 PROMPTS = [list(range(5, 5 + n)) for n in (19, 9, 25)]
-
-
-def cell(**metadata) -> str:
-    """The source of the one cell of the lab with this metadata."""
-    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
-    found = [b.cell.source for b in blocks if all(b.cell.metadata.get(key) == value for key, value in metadata.items())]
-    assert len(found) == 1
-    return found[0]
 
 
 @pytest.fixture(scope="module")
@@ -105,11 +98,8 @@ def test_the_map_has_a_row_for_each_block_that_was_held():
         memory_map([{}], title="t")
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
-    monkeypatch.delitem(sys.modules, "paged_attention", raising=False)
-    import paged_attention
-
+def test_the_handbook_says_the_numbers_that_its_code_makes():
+    paged_attention = figure_code("paged_attention")
     text = " ".join((ROOT / "handbook" / f"{LAB}.md").read_text("utf-8").split())
     assert not {name: value for name, value in paged_attention.numbers().items() if value not in text}
     assert 600 <= len(text.split()) <= 1200

@@ -1,13 +1,12 @@
 """Lab 16: its decoders are what its hidden test says, its counts are those of a real run, its numbers are made by code."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from labtexts import blocks_of, figure_code
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab.speculation import RULES, VARIANTS, passes_against_acceptance, rounds_of, unknown_decoders
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,7 +15,7 @@ LAB = "lab16-speculative-decoding"
 
 @pytest.fixture(scope="module")
 def blocks():
-    return read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))[1]
+    return blocks_of(LAB)
 
 
 def source(blocks, **metadata) -> str:
@@ -148,15 +147,8 @@ def test_rubric_examples_are_graded_as_they_say(blocks):
     assert seen == 3
 
 
-def handbook_code():
-    spec = importlib.util.spec_from_file_location("speculative_decoding", ROOT / "handbook/figures/speculative_decoding.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_handbook_quotes_the_numbers_that_its_code_makes(tmp_path):
-    module, text = handbook_code(), (ROOT / f"handbook/{LAB}.md").read_text("utf-8")
+    module, text = figure_code("speculative_decoding"), (ROOT / f"handbook/{LAB}.md").read_text("utf-8")
     for what, number in module.numbers().items():
         assert number in re.sub(r"\s+", " ", text), f"{what} is {number} and the handbook says something else"
     module.draw(tmp_path / "round.svg")

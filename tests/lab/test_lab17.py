@@ -1,13 +1,12 @@
 """Lab 17: what is stored is what its ledgers say, a planted outlier changes nothing but the error, its numbers are made by code."""
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from labtexts import blocks_of, figure_code
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab.lowbits import (
     VARIANTS,
     cache_bytes,
@@ -26,7 +25,7 @@ LAB = "lab17-quantization"
 
 @pytest.fixture(scope="module")
 def blocks():
-    return read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))[1]
+    return blocks_of(LAB)
 
 
 @pytest.fixture(scope="module")
@@ -183,9 +182,7 @@ def test_rubric_examples_are_graded_as_they_say(blocks):
 
 
 def test_the_handbook_quotes_the_numbers_that_its_code_makes(tmp_path):
-    spec = importlib.util.spec_from_file_location("quantization", ROOT / "handbook/figures/quantization.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = figure_code("quantization")
     text = re.sub(r"\s+", " ", (ROOT / f"handbook/{LAB}.md").read_text("utf-8"))
     for what, number in module.numbers().items():
         assert number in text, f"{what} is {number} and the handbook says something else"

@@ -1,14 +1,13 @@
 """Lab 18: two real processes split the model as the lab says, exchange what the formula says, and leave nothing behind."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from labtexts import cell_of, figure_code
 from transformers import DynamicCache
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab.machines import RANKS, machine
 from inferlab.lab.rankplots import cost_against_ranks, rank_timeline
 from inferlab.lab.ranks import start_ranks, traffic_table
@@ -21,10 +20,8 @@ IDS, NEW = list(range(20, 32)), 3
 
 def solution(exercise: str) -> dict:
     """What the lab's own solution of an exercise defines."""
-    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
-    cell = next(b.cell.source for b in blocks if b.cell.metadata.get("exercise") == exercise)
     namespace: dict = {"torch": torch}
-    exec(cell, namespace)  # noqa: S102 - the lab's own cell
+    exec(cell_of(LAB, exercise=exercise), namespace)  # noqa: S102 - the lab's own cell
     return namespace
 
 
@@ -128,11 +125,8 @@ def test_every_machine_has_one_best_split():
     assert len(cost_against_ranks({"TP": {n: cost("TP", n, machine(0)) for n in RANKS}}, title="t").axes) == 2
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
-    monkeypatch.delitem(sys.modules, "parallelism", raising=False)
-    import parallelism
-
+def test_the_handbook_says_the_numbers_that_its_code_makes():
+    parallelism = figure_code("parallelism")
     text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
     missing = {name: value for name, value in parallelism.numbers().items() if value not in text}
     assert not missing

@@ -1,13 +1,13 @@
 """Lab 19: the service gives the same answers with every fault, each fault shows in its own measure, the solution finds all six."""
 
 import json
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
+from labtexts import cell_of, figure_code
 
-from inferlab.grading.labtext import read_blocks
 from inferlab.lab.roofline import call_cost
 from inferlab.lab.service import CARD, FAULTS, serve, show_rows, suspect
 from inferlab.lab.serviceplots import PARTS, attribution, part_times, waits
@@ -16,14 +16,7 @@ from inferlab.trace import trace
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab19-slow-decode"
-
-
-def cell(**metadata) -> str:
-    """The source of the one cell of the lab with this metadata."""
-    _, blocks = read_blocks((ROOT / "notebooks" / LAB / f"{LAB}.py").read_text("utf-8"))
-    found = [b.cell.source for b in blocks if all(b.cell.metadata.get(key) == value for key, value in metadata.items())]
-    assert len(found) == 1
-    return found[0]
+cell = partial(cell_of, LAB)
 
 
 @pytest.fixture(scope="module")
@@ -107,11 +100,8 @@ def test_time_is_attributed_to_what_was_waited_for(loaded, runs):
     assert show_rows(runs[None].rows, limit=2).endswith("and 19 more")
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "handbook" / "figures"))
-    monkeypatch.delitem(sys.modules, "slow_decode", raising=False)
-    import slow_decode
-
+def test_the_handbook_says_the_numbers_that_its_code_makes():
+    slow_decode = figure_code("slow_decode")
     text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
     missing = {name: value for name, value in slow_decode.numbers().items() if value not in text}
     assert not missing
