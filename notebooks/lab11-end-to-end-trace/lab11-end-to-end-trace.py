@@ -1092,8 +1092,8 @@ RUBRIC = Rubric(
                             "closeness to .. prompt/text, fidelity to .. prompt/text, influence on/of .. image/picture/text/prompt, agreement .. prompt/text, obedience to .. prompt, "
                             "prompt has more influence, stronger influence, you asked for, image/picture .. fits/matches/follows/respects",
               "quality down": "ignore* .. prompt/text/words, forget* .. prompt/text, does what it wants, drifts .. from .. prompt, random picture/image",
-              "compute up": "two/2/both/double copies/rows/samples/predictions/evaluations/passes/batch, batch of 2/two, double/doubled/doubles .. batch/rows/work/compute/computation/cost/expenditure, "
-                            "twice .. batch/rows/work/compute/sums/large/sample/computation/inputs/latents/copies, second .. row/sample/copy/pass/evaluation/prediction, additional/extra .. row/sample/copy/pass/evaluation/prediction, "
+              "compute up": "two/2/both/double copies/rows/samples/predictions/evaluations/passes/batch, batch of 2/two, double/doubled/doubles .. work/batch/rows/compute/computation/cost/expenditure, "
+                            "twice .. work/batch/rows/compute/sums/large/sample/computation/inputs/latents/copies, second .. row/sample/copy/pass/evaluation/prediction, additional/extra .. row/sample/copy/pass/evaluation/prediction, "
                             "unconditional copy/evaluation/row/pass/sample/prediction, working for two, work .. doubled, batch .. doubled, 2 rows, two needed, two are needed, process .. two, empty prompt has to be run, "
                             "empty prompt as well, half is for the empty"},
     ))},
