@@ -40,26 +40,12 @@ def quantized_cache(config: Any, bits: int = 8, group: int = 16, residual: int =
     Raises:
         ValueError: `bits` or `group` is out of range.
     """
-    from transformers import DynamicCache
-    from transformers.cache_utils import QuantizedLayer
+    from .lowbits import small_cache
 
     head_dim = Sizes.of(config).head_dim
     if not 2 <= bits <= 8 or group < 1 or head_dim % group:
         raise ValueError(f"2 to 8 bits and a group that divides {head_dim}, not {bits} and {group}")
-
-    class AbsmaxLayer(QuantizedLayer):
-        def _quantize(self, tensor, axis):
-            groups = tensor.unflatten(-1, (-1, self.q_group_size))
-            scale = groups.abs().amax(-1, keepdim=True).clamp(min=1e-8) / (2 ** (self.nbits - 1) - 1)
-            return (groups / scale).round().to(torch.int8), scale
-
-        def _dequantize(self, quantized):
-            codes, scale = quantized
-            return (codes * scale).flatten(-2)
-
-    cache = DynamicCache(config=config)
-    cache.layers = [AbsmaxLayer(nbits=bits, q_group_size=group, residual_length=residual) for _ in cache.layers]
-    return cache
+    return small_cache(config, bits, group, residual)
 
 
 FAULTS = ("stale", "ignored", "cropped", "window")
