@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import platform
-import random
 import statistics
 import subprocess
 import time
@@ -39,13 +38,6 @@ def spread(values: Sequence[float], digits: int = 6) -> dict[str, Any]:
     """Median, least, greatest and how many; seconds or ratios, as they come."""
     return {"median": round(statistics.median(values), digits), "min": round(min(values), digits),
             "max": round(max(values), digits), "n": len(values)}
-
-
-def interval(values: Sequence[float], draws: int = 2000) -> tuple[float, float, float]:
-    """(median, low, high): the 95% bootstrap interval of the median."""
-    chooser = random.Random(0)
-    medians = sorted(statistics.median(chooser.choices(values, k=len(values))) for _ in range(draws))
-    return statistics.median(values), medians[int(0.025 * draws)], medians[int(0.975 * draws)]
 
 
 def repeated(run: Callable[[], Any], device: str, repeats: int, warm: int = 2) -> dict[str, Any]:

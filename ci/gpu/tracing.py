@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
+from ci.bench_trace import hooked, interval
 from inferlab.trace import trace
 
-from .measure import interval, wait
+from .measure import wait
 
 GOALS = {"default depth": 1.02, "all modules": 1.15}
 
@@ -38,15 +39,8 @@ def cost(pipe, call, device: str, rounds: int, short=None) -> dict[str, Any]:
 
         return once
 
-    def hooked():
-        with contextlib.ExitStack() as stack:
-            for module in modules:
-                stack.callback(module.register_forward_pre_hook(lambda m, a, k: None, with_kwargs=True).remove)
-                stack.callback(module.register_forward_hook(lambda m, a, k, o: None, with_kwargs=True).remove)
-            call()
-
     variants = {"default depth": traced("default depth"), "all modules": traced("all modules", depth="all"),
-                "empty hooks on all modules": hooked}
+                "empty hooks on all modules": hooked(modules, call)}
     with one_processor():
         for run in (call, *variants.values()):
             run()

@@ -6,9 +6,10 @@ import pytest
 import torch
 from transformers import DynamicCache
 
+from ci.bench_trace import interval
 from ci.gpu import __main__ as bench
 from ci.gpu import fused, knobs, notebooks, page, vae
-from ci.gpu.measure import environment, interval, repeated, spread
+from ci.gpu.measure import environment, repeated, spread
 from inferlab.lab.peaks import thin_vae
 from inferlab.models import load_language_model
 
