@@ -62,6 +62,7 @@ def execute(notebook: nbformat.NotebookNode, *, allow_errors: bool, learner: str
             papermill.execute_notebook(
                 given, out, parameters=({"LEARNER": learner} if learner else {}) | (parameters or {}), kernel_name="python3", cwd=folder,
                 progress_bar=False, execution_timeout=CELL_SECONDS, allow_errors=allow_errors,
+                request_save_on_cell_execute=False,  # written once, at the end: not twice a cell, which is seconds of the runner's own
                 extra_arguments=["--log-level=40"])
         except PapermillExecutionError as error:
             run.error = f"{error.ename}: {error.evalue}"[:500]

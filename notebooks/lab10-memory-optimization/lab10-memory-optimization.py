@@ -230,7 +230,7 @@ filmstrip([x[0].clamp(0, 1).permute(1, 2, 0).float().cpu().numpy() for x in show
 # %% [markdown]
 # ### Peak against resolution
 #
-# A thin copy of the decoder (a quarter of the channels, random weights, the same class) goes up to 512x512 within your
+# A thin copy of the decoder (a quarter of the channels, random weights, the same class) goes up to 384x384 within your
 # patience. Before you run the cell: which of the three lines will be nearly flat?
 
 # %% tags=["demo"]
@@ -240,7 +240,7 @@ thin = thin_vae()
 curves = {}
 for name in ("plain", "slicing", "tiling"):
     with knob(thin, None if name == "plain" else name):
-        curves[name] = {8 * side: measure(lambda: thin.decode(torch.zeros(2, 4, side, side)).sample)["peak"] for side in (16, 32, 64)}
+        curves[name] = {8 * side: measure(lambda: thin.decode(torch.zeros(2, 4, side, side)).sample)["peak"] for side in (16, 32, 48)}
 peak_curves(curves, title="Slicing moves the curve down, tiling bends it", how="live tensors, 2 pictures, thin decoder")
 
 # %% [markdown]
