@@ -49,3 +49,10 @@ def test_each_picture_needs_a_label(view):
 def test_a_picture_must_belong_to_a_point():
     with pytest.raises(ValueError, match="x value"):
         pictures_over_curve({7: picture(0)}, [1, 2], [0, 1], title="", xlabel="x", ylabel="y")
+
+
+def test_a_compact_svg_keeps_its_scales_and_its_numbers_to_a_hundredth():
+    from inferlab.lab.plots import compact_svg
+
+    text = '<g transform="translate(127.424976 -0.125) scale(0.015625 -0.015625)">\n    <path d="M 1.0 2 \nL 3.456789 7.999999 \n"/>\n'
+    assert compact_svg(text) == '<g transform="translate(127.42 -0.12) scale(0.015625 -0.015625)">\n<path d="M 1.0 2\nL 3.46 8\n"/>\n'
