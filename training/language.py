@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForC
 
 from inferlab.models.stories import documents
 from inferlab.models.stories.repeats import WORDS
-from training.language_data import CONTEXT, batches, make_tokenizer
+from training.language_data import CONTEXT, batches, make_tokenizer, save_tokenizer
 from training.language_measure import answers_at_once, measure
 from training.language_optim import MuonAdam
 from training.language_step import Step, stack, unstack
@@ -148,7 +148,7 @@ def save(model: LlamaForCausalLM, tokenizer, folder: Path) -> None:
     model.generation_config = GenerationConfig(
         bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
     model.half().save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    save_tokenizer(tokenizer, folder)
 
 
 def main() -> None:

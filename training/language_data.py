@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import random
@@ -49,8 +50,15 @@ def make_tokenizer(folder: Path, vocab_size: int = 1024, n_documents: int = 6000
         tokenizer_object=tokenizer, bos_token=BOS, eos_token=EOS, pad_token=PAD, padding_side="left",
         model_max_length=CONTEXT, clean_up_tokenization_spaces=False, model_input_names=["input_ids", "attention_mask"],
     )
-    fast.save_pretrained(folder)
+    save_tokenizer(fast, folder)
     return fast
+
+
+def save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
+    """`save_pretrained` without the indentation of tokenizer.json, which is three fifths of a file that every model carries."""
+    tokenizer.save_pretrained(folder)
+    written = folder / "tokenizer.json"
+    written.write_text(json.dumps(json.loads(written.read_text("utf-8")), ensure_ascii=False, separators=(",", ":")), "utf-8")
 
 
 PIECES = re.compile(r"</s>| ?[A-Za-z]+| ?[^\sA-Za-z<]+|\s")  # as the tokenizer cuts this language's text
