@@ -1325,7 +1325,7 @@ RUBRIC = Rubric(
     lab="latents is the state. Everything else in the loop is computed from it and thrown away. The loop is not progress display: "
     "stop it anywhere and decode what it holds. The only assignment to the state. The scheduler gets the unscaled latents.",
     terms={
-        **terms("latents", "scheduler", "unet", "vae", "image", latents="+state", scheduler='+"the step", "its step", the update itself', unet="+model"),
+        **terms("latents", "scheduler", "unet", "vae", "image", latents="+state, buffer*", scheduler='+"the step", "its step", the update itself', unet="+model"),
         "loop": "loop*, iteration*",
         "progress": "progress, progress bar*, bar",
         "noise": "noise, noise prediction*, noise_pred, predicted noise, noise estimate*, estimated noise, noise guess*, epsilon",

@@ -972,7 +972,7 @@ RUBRIC = Rubric(
                 "says: neither height nor width, neither width nor height, height and width stay/remain/keep, height and width are/is kept, height and width .. stay":
                     "Height and width are what is cut.",
                 "* splits channels": "The channels stay together.",
-                "says: channel axis is cut/split, channels are cut/split, height and width are not cut, no overlap": "Height and width are cut, with an overlap; the rest stays whole.",
+                "says: channel axis is cut/split, channels are cut/split, height and width are not cut, no overlap, from 32 to 8, 32 becomes 8": "Height and width are cut, with an overlap; the rest stays whole.",
                 "* splits weights": "The weights are not cut.",
             },
         )
@@ -1014,7 +1014,7 @@ RUBRIC = Rubric(
     },
     slots={"trade-off": Slot(
         deny={"says: transfer of weights, transfers between cpu, weights need/take/use less, part of the weights": "Tiling moves nothing and leaves the weights alone.",
-              "says: tiling is lossless, pay nothing, in the same time, for free, seams exactly correct": "Tiles overlap, and each normalizes by itself."},
+              "says: tiling is lossless, pay nothing, takes/needs the same time, same speed, for free, seams exactly correct, makes it exact, is/are/stays bit-identical, output is identical, bit for bit the same": "Tiles overlap, and each normalizes by itself."},
         trend=Trend(
         "tiling", gain={"memory": "down"}, cost={"time": "up", "compute": "up", "quality": "down"}, switch=True, asked="up",
         says={"memory down": "only one tile, feature maps shrink, activations stay small, activations are small, small activations, smaller activation*, "
@@ -1022,8 +1022,8 @@ RUBRIC = Rubric(
               "quality down": "not .. lossless, no longer .. identical/lossless/exact, isn't .. same/identical/lossless/exact, not .. same/identical/exact, slightly different, "
                               "a little different, picture/image/colors/colours/pixels change*, visible border*/seam*/edge*, seam*, each tile/window/piece/square normali*, "
                               "every tile/window/piece/square .. own normalization, own statistics, own mean, only an approximation, slightly wrong, slightly off, "
-                              "don't .. agree, do not .. agree, blended, different pixels, another picture/image, changes .. picture/image/pixels/colors/colours, not quite the same",
-              "compute up": "overlap* .. twice/again/recomputed/redone/repeated, decoded .. twice, decoded more than once, decoded two times, computed twice, "
+                              "don't .. agree, do not .. agree, blended, isn't/not .. bit-equal/bit-identical/equal, differences of/in color/colour, color/colour shift*, shift* colors/colours, visible differences, shows differences, different pixels, another picture/image, changes .. picture/image/pixels/colors/colours, not quite the same",
+              "compute up": "repeated work, redundant work, .. picture/image/latents/pixels/borders/edges twice, more latents decoded, overlap* .. twice/again/recomputed/redone/repeated, decoded .. twice, decoded more than once, decoded two times, computed twice, "
                             "9 decoder calls/passes, nine decoder calls/passes, nine passes, nine calls, 9 calls/passes, extra decoding, decoding work, overlap* costs, for the overlap*, recomputed overlap*, because .. overlap*"},
     ))},
     must_award={

@@ -962,7 +962,7 @@ RUBRIC = Rubric(
     lab="The UNet's line is the expensive one, the scheduler's step is the only one that moves the latents. Every pixel of the picture "
         "comes from that line. Predict, guide, update, once for every timestep. Latents become pixels, pixels become a file.",
     terms={
-        **terms("latents", "scheduler", "unet", "vae", "image", latents="+state, latent space, block of numbers", scheduler='+"the step", "its step"',
+        **terms("latents", "scheduler", "unet", "vae", "image", latents="+state, latent space, block of numbers, buffer*", scheduler='+"the step", "its step"',
                 image="+visible, final thing"),
         "noise": "noise, noise prediction*, noise_pred, predicted noise, noise estimate*, estimated noise, noise guess*, epsilon",
         **terms("prompt"),
@@ -1082,7 +1082,7 @@ RUBRIC = Rubric(
     slots={"trade-off": Slot(
         deny={"says: four/4 times, batch of 4/four, 4x/3x, three times, doubles the number of steps, doubles the steps, twice as many steps, double the steps, fewer steps, half the steps, more steps":
               "Guidance doubles the batch of each UNet call, nothing else.",
-              "says: for free, costs nothing, no cost, batch .. does not change, batch stays, resolution": "Guidance doubles the UNet's batch."},
+              "says: 8/eight calls, for free, costs nothing, no cost, batch .. does not change, batch stays, resolution": "Guidance doubles the UNet's batch."},
         trend=Trend(
         "guidance", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, switch=True, asked="up", also={"batch": "up"},
         says={"quality up": "follow*/obey*/respect*/honour*/honor*/match*/fit*/heed* .. prompt/text/words/description/caption, "
@@ -1090,7 +1090,7 @@ RUBRIC = Rubric(
                             "prompt/text/words .. followed/obeyed/respected/honoured/matched/heeded, shows/show/draws/draw what you/i, what you/i asked/typed/wrote/want*, "
                             "fit*/match*/agree*/agreement/correspond* with .. prompt/text, fit*/match* to .. prompt/text, more of what you, more like the text, like the text says, "
                             "closeness to .. prompt/text, fidelity to .. prompt/text, influence on/of .. image/picture/text/prompt, agreement .. prompt/text, obedience to .. prompt, "
-                            "prompt has more influence, stronger influence, you asked for, image/picture .. fits/matches/follows/respects",
+                            "prompt has more influence, stronger influence, control by/of/over .. prompt/text/picture/image, in direction of .. prompt/text, in the direction of .. prompt/text, near/nearer to .. prompt/text, stronger conditioning, tracks .. prompt/text, you asked for, image/picture .. fits/matches/follows/respects",
               "quality down": "ignore* .. prompt/text/words, forget* .. prompt/text, does what it wants, drifts .. from .. prompt, random picture/image",
               "compute up": "two/2/both/double copies/rows/samples/predictions/evaluations/passes/batch, batch of 2/two, double/doubled/doubles .. work/batch/rows/compute/computation/cost/expenditure, "
                             "twice .. work/batch/rows/compute/sums/large/sample/computation/inputs/latents/copies, second .. row/sample/copy/pass/evaluation/prediction, additional/extra .. row/sample/copy/pass/evaluation/prediction, "

@@ -103,8 +103,17 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
         supposed = any(w.word in _SUPPOSED for w in tokens[max(0, i - 6):i])
         if t.amount.kind == "shape":
             _shape(t.amount.value, t.word, i, away, supposed, found, shapes, known, of, mentions, tokens)
+        elif t.amount.kind == "ratio" and t.word.endswith("times") and _times_called(tokens, i, counts):
+            right = any(t.amount.value == v for v in counts["calls"])
+            if right and not (away or supposed):
+                found.counts["calls"] = t.word
+                found.numbers.add(f"calls={int(t.amount.value)}")
+            elif not (right or away or supposed):
+                found.wrong.append(f"{t.word} called")
         elif t.amount.kind in ("count", "bytes"):
             term = beside(tokens, i, mentions, counts)
+            if term is not None and not any(t.amount.is_like(v) for v in counts[term]) and _of_another(tokens, i, mentions, term):
+                term = None
             if term is None:
                 if not (away or supposed) and _loose(tokens, i):
                     loose.append((t.amount, t.word))
@@ -129,6 +138,26 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
             if any(amount.is_like(v) for v in counts[term]):
                 found.counts[term] = word
                 found.numbers.add(f"{term}={amount.value}")
+
+
+def _times_called(tokens, i: int, counts: Mapping) -> str | None:
+    """`the UNet gets called 8 times`: a number of calls, where the rubric counts calls."""
+    if "calls" not in counts:
+        return None
+    return "calls" if any(t.stem in ("call", "run", "invok", "evaluat", "execut", "ran") for t in tokens[max(0, i - 3):i]) and not any(
+        t.word in ("per", "each", "every", "more", "as") for t in tokens[i + 1:i + 4]) else None
+
+
+def _of_another(tokens, i: int, mentions: list[Mention], term: str) -> bool:
+    """Whether a number that was bound to a term before it may count something else: `a tile has 16 of the 32 positions`,
+    `4 channels -> 3 and 16 -> 128`."""
+    if any(m.term == term and 0 < m.at - i <= 3 for m in mentions):
+        return False
+    before = next((m for m in reversed(mentions) if m.end <= i and m.term == term), None)
+    if before is None or not any(t.kind == "amount" for t in tokens[before.end:i]):
+        return False
+    between = [t.word for t in tokens[before.end:i]]
+    return "and" in between or between[-2:] == ["of", "the"] or between[-1:] == ["of"]
 
 
 def _names(tokens, i: int) -> bool:
@@ -180,7 +209,7 @@ def _owner(i: int, mentions: list[Mention], of: Mapping, tokens) -> str | None:
 
     named = [m for m in mentions if m.term in of]
     before = [m for m in named if m.end <= i and clear(m.end, i)]
-    after = [m for m in named if m.at > i and clear(i + 1, m.at)]
+    after = [m for m in named if m.at > i and clear(i + 1, m.at) and not any(t.word in ("into", "become", "becomes", "->", "\u2192", "gives") for t in tokens[i + 1:m.at])]
     if after and after[0].at - i <= 4 and tokens[i + 1].word in ("at", "in", "for", "inside", "to", "into", "on"):
         return after[0].term
     if before and after:

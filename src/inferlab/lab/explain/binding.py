@@ -14,7 +14,10 @@ def weak_spend(tokens: tuple[Token, ...], cues: list, quantities: list) -> list:
     """`uses more memory`: the `more` decides; `adds` after a lever is still a verb."""
     kept = []
     for n, cue in enumerate(cues):
-        nearby = cues[n + 1] if n + 1 < len(cues) else None
+        nearby = next((c for c in cues[n + 1:n + 2] if not any(q[0] <= c[0] and c[1] <= q[1] and q[1] - q[0] > c[1] - c[0] for q in quantities)), None)
+        paid = next((q for q in quantities if 0 <= q[0] - cue[1] <= 2), None) if cue[2] in ("lose", "spend") else None
+        if paid and any(c[0] == paid[1] and c[2] == "mod" and _ends(tokens, c[1]) for c in cues):
+            continue
         follows = nearby and nearby[0] - cue[1] <= 3 and nearby[2] in ("mod", "good", "carry", "same") and not any(
             t.word in _STOP or t.word in lex.BREAKS for t in tokens[cue[1]:nearby[0]]) and not any(
                 cue[1] <= q[0] and q[1] <= nearby[0] for q in quantities)
@@ -26,11 +29,16 @@ def weak_spend(tokens: tuple[Token, ...], cues: list, quantities: list) -> list:
     return kept
 
 
+def _ends(tokens: tuple[Token, ...], i: int) -> bool:
+    """Whether a phrase ends before `i`: `two calls less,`."""
+    return i >= len(tokens) or tokens[i].kind == "punct" or tokens[i].word in lex.BREAKS | {"and", "than", "for"}
+
+
 def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) -> list[Effect]:
     at, end, kind, value = cue
     if kind == "again" or (kind == "part" and _no_particle(tokens, at, end)):
         return []
-    if kind == "lose" and tokens[end - 1].word == "is" and tokens[end:end + 1] and tokens[end].word in ("that", "when", "how"):
+    if kind in ("lose", "win") and tokens[end - 1].word == "is" and tokens[end:end + 1] and tokens[end].word in ("that", "when", "how"):
         return []
     if kind == "carry":
         if value[0] == "compute" and tokens[end:end + 1] and tokens[end].word in ("in", "on"):
@@ -38,6 +46,8 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
             if named:
                 return [Effect(named[2], value[1] * named[3], at, named[1])]
         return [Effect(value[0], value[1], at, end)]
+    if kind == "win" and tokens[end - 1].word == "for" and any(t.word in ("in", "with", "by") for t in tokens[end:end + 3]):
+        kind, value = "lose", -1  # `paid for linearly in calls`
     ahead = _ahead(tokens, end, cues, quantities, 3 if kind in ("mod", "good", "same") else REACH + 1)
     back = _back(tokens, at, cues, quantities)
     if kind == "part":
@@ -62,8 +72,12 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
         if passive and back and any(c[2] in ("mod", "good") and c[0] < back[0] and back[0] - c[1] <= 2 for c in cues):
             return []
         target = (back if passive else None) or ahead or (back if kind in ("lose", "win") and tokens[at].kind == "word" else None)
-    if target and target[2] == "lever" and kind in ("lose", "win", "good"):
+    if target and target[2] == "lever" and (kind in ("lose", "win", "good") or (kind == "spend" and any(t.kind == "amount" for t in tokens[end:target[0]]))):
         target = None
+    if kind == "mod" and target is ahead and ahead and at and tokens[at - 1].word in _BECOMES and any(t.word in _PREPOSITIONS for t in tokens[end:ahead[0]]):
+        if tokens[at].stem in ("longer", "shorter"):
+            return [Effect("time", value, at, end)]
+        target = back
     if not target and kind == "mod" and tokens[at].stem in ("longer", "shorter", "short", "long"):
         near = {t.stem for t in tokens[max(0, at - 4):end + 5]}
         if tokens[end:end + 1] and tokens[end].stem in ("decod", "run", "generation", "inferenc", "pass", "wait", "process", "step", "loop", "computation", "render"):
@@ -90,13 +104,14 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
         else:
             sign = value * inverse if kind != "same" else 0
         gap = tokens[end:q_at] if q_at >= end else tokens[q_end:at]
-        near = sum(t.kind in ("word", "amount") and t.word not in FUNCTION_WORDS for t in gap) <= 1
+        near = sum(t.kind in ("word", "amount") and t.word not in FUNCTION_WORDS and not t.word.endswith("ly") for t in gap) <= 1
         out.append(Effect(name, sign, min(at, q_at), max(end, q_end), cue=at, strong=near))
     return out
 
 
 _HOLDERS = frozenset(("pictur", "imag", "result", "output", "sampl", "photo", "draw", "one", "on", "outcom", "render"))
 """What has a quality but is none: more of these is not more of it."""
+_PREPOSITIONS = frozenset(("to", "with", "from", "by", "in", "for", "of", "at", "on"))
 _COPULA = frozenset(("is", "are", "was", "were"))
 _BECOMES = frozenset(("is", "are", "was", "were", "be", "been", "being", "get", "gets", "got", "getting", "become", "becomes", "becoming", "became", "stay", "stays", "remain", "remains",
                       "look", "looks", "turn", "turns", "go", "goes", "going", "grow", "grows", "come", "comes", "seem", "seems", "'s", "end", "ends", "run", "runs", "appears", "gone"))
@@ -106,6 +121,8 @@ _NO_UP = frozenset(("end", "set", "com", "com", "come", "mak", "make", "pick", "
 
 def _no_particle(tokens, at, end) -> bool:
     """`end up with`, `up to a point`: no direction."""
+    if end < len(tokens) and tokens[end].word in ("the", "a", "an", "this", "that", "my", "your") and at and tokens[at - 1].stem not in ("go", "goes", "bring", "driv", "push"):
+        return True  # `a walk down the schedule`
     return bool(at and tokens[at - 1].stem in _NO_UP) or (tokens[end:end + 1] != () and tokens[end].word in ("to", "with") and tokens[at].word == "up")
 
 
@@ -113,7 +130,7 @@ def _attributive(tokens, end) -> bool:
     """Whether an adjective that ends before `end` stands before its own noun: `the worst moment`."""
     if end >= len(tokens) or tokens[end].kind != "word":
         return False
-    return tokens[end].word not in FUNCTION_WORDS and tokens[end].word not in lex.BREAKS and not tokens[end].word.endswith("ly")
+    return tokens[end].word not in FUNCTION_WORDS and tokens[end].word not in lex.BREAKS and (not tokens[end].word.endswith("ly") or tokens[end].word == "early")
 
 
 def _predicate(tokens, a, b) -> bool:

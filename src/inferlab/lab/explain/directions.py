@@ -1,10 +1,12 @@
 """Which quantity goes which way: `more steps`, `latency drops`, `at the price of memory`, `it gets slower`."""
 
+import itertools
 from dataclasses import replace
 
 from . import lexicon as lex
 from .binding import bind, weak_spend
 from .effect import Effect
+from .masks import no_direction, no_quantity, of_another
 from .negation import negated, own_negators, prevented
 from .phrases import Table
 from .words import Sentence, Token
@@ -25,7 +27,7 @@ _CUES = Table({
 _HEDGES = Table(lex.HEDGES)
 _MASKED = {"too": ("high", "low", "few", "many")}
 _GAIN = frozenset(("gain", "get", "win", "buy", "bring", "improv", "receiv", "benefit"))
-_PAY = frozenset(("pay", "los", "cost", "spend", "sacrific", "suffer", "give"))
+_PAY = frozenset(("pay", "los", "cost", "spend", "sacrific", "suffer", "give", "hand", "surrender", "forfeit", "trad"))
 
 
 def quantity_table(extra: dict[tuple[str, ...], tuple[str, int]] | None = None) -> Table:
@@ -49,8 +51,12 @@ def effects(sentence: Sentence, table: Table = _QUANTITY, says: Table | None = N
         s = says.match(tokens, i) if says is not None else None
         if s and not (q and q[0] > s[0]) and not (c and c[0] > s[0]):
             said.append((i, i + s[0], *s[1]))
-        if not c and not q and tokens[i].kind == "amount" and _factor(tokens, i):
-            c = (_factor(tokens, i), ("mod", 1))
+        if q and q[0] == 1 and no_quantity(tokens, i):
+            q = None
+        if c and no_direction(tokens, i, i + c[0], c[1][0]):
+            c = None
+        if not c and not q and tokens[i].kind == "amount" and _factor(tokens, i, table):
+            c = (_factor(tokens, i, table), ("mod", 1))
         if c and c[1][0] == "mod" and tokens[i].word in _MASKED.get(tokens[i - 1].word if i else "", ()):
             c = None
         if c and c[1][0] == "same" and tokens[i + 1:i + 2] and tokens[i + 1].word in ("time", "moment", "run", "way", "call", "pass", "step", "seed", "prompt", "as", "number", "gpu", "card", "shape", "noise"):
@@ -76,22 +82,68 @@ def effects(sentence: Sentence, table: Table = _QUANTITY, says: Table | None = N
     for cue in cues:
         out += bind(tokens, cue, cues, quantities)
     out += [Effect(q, sign, a, b, cue=a, told=True) for a, b, q, sign in said]
+    out = _exchanged(tokens, out)
+    out += _measured_moves(tokens)
     out += _traded(tokens, quantities) + _so_does(tokens, out, quantities) + _what_is(tokens, cues, quantities)
     hedges = [n for n in range(len(tokens)) if _HEDGES.match(tokens, n)]
     out += [Effect("compute", -1 if negated(tokens, c[0], marks) or prevented(tokens, c[0]) else 1, c[1] - 1, c[1]) for c in cues if c[2] == "again"]
     again = {c[1] - 1 for c in cues if c[2] == "again"}
+    out = [replace(e, strong=False) if e.strong and not e.told and _doubtful(tokens, e, marks) else e for e in out]
     out = [replace(e, negated=e.at not in again and negated(tokens, e.cue if e.cue >= 0 else e.at, marks), hedged=bool(hedges),
                    words=" ".join(t.word for t in tokens[e.at:e.end])) for e in out]
+    # what does not fit needs more
+    out = [replace(e, sign=-e.sign, negated=False) if e.negated and e.quantity == "memory" and e.words.startswith("fit") else e for e in out]
     return sorted(set(out), key=lambda e: (e.at, e.end, e.quantity, e.sign))
 
 
-def _factor(tokens: tuple[Token, ...], i: int) -> int:
-    """How many tokens a factor takes that raises what follows (`5x the compute`, `five times the work`), 0 if none starts here."""
+def _factor(tokens: tuple[Token, ...], i: int, table: Table) -> int:
+    """How many tokens a factor takes that raises what follows (`5x the compute`, `2x compute`, `five times the work`), 0 if none starts here."""
     amount = tokens[i].amount
     if amount is None or not isinstance(amount.value, (int, float)) or amount.value <= 1:
         return 0
     used = 1 if amount.kind == "ratio" else 2 if amount.kind == "count" and tokens[i + 1:i + 2] and tokens[i + 1].word == "times" else 0
-    return used if used and tokens[i + used:i + used + 1] and tokens[i + used].word in ("the", "more", "as") else 0
+    if not used or not tokens[i + used:i + used + 1]:
+        return 0
+    named = table.match(tokens, i + used) if tokens[i + used].kind == "word" and amount.kind == "ratio" else None
+    return used if tokens[i + used].word in ("the", "more", "as") or (named and named[1][0] != "lever") else 0
+
+
+def _doubtful(tokens: tuple[Token, ...], e: Effect, marks: list[int]) -> bool:
+    """Whether a direction may be told of something else, or is denied only together with more: `not the same picture sooner`."""
+    at = e.cue if e.cue >= 0 else e.at
+    if e.quantity == "lever":
+        return False
+    if e.at == at and of_another(tokens, e.at, e.end):
+        return True
+    return any(n < at and at - n <= 8 and any(t.word in ("same", "just", "simply", "all") for t in tokens[n:at]) for n in marks)
+
+
+def _exchanged(tokens: tuple[Token, ...], found: list[Effect]) -> list[Effect]:
+    """`a small peak in exchange for latency`: what is exchanged for something good is paid, for something bad gained."""
+    out = []
+    for e in found:
+        if e.cue >= 0 and [t.word for t in tokens[e.cue:e.cue + 3]] in (["in", "exchange", "for"], ["in", "return", "for"]):
+            first = next((o for o in sorted(found, key=lambda o: -o.at) if o.end <= e.cue and o.quantity in lex.GOOD), None)
+            if first is None:
+                e = replace(e, strong=False)
+            elif first.sign * lex.GOOD[first.quantity] > 0:
+                e = replace(e, sign=-lex.GOOD.get(e.quantity, 1))
+        out.append(e)
+    return out
+
+
+def _measured_moves(tokens: tuple[Token, ...]) -> list[Effect]:
+    """`from 16 GB to 0.66 GB`, `2.15 s instead of 0.89 s`: bytes and times that go from one value to another."""
+    out = []
+    amounts = [(i, t.amount) for i, t in enumerate(tokens) if t.kind == "amount" and t.amount.kind in ("bytes", "time")]
+    for (i, a), (j, b) in itertools.pairwise(amounts):
+        between = {t.word for t in tokens[i + 1:j]}
+        if a.kind != b.kind or a.value == b.value or j - i > 4:
+            continue
+        way = 1 if between & {"to", "->", "\u2192", "=>"} else -1 if between & {"instead", "rather", "not"} else 0
+        if way:
+            out.append(Effect("memory" if a.kind == "bytes" else "time", way if b.value > a.value else -way, i, j + 1))
+    return out
 
 
 def _traded(tokens: tuple[Token, ...], quantities: list) -> list[Effect]:

@@ -13,6 +13,7 @@ from .negation import is_hedged
 from .outcome import Outcome, award, deny, review
 from .relations import Relation
 from .rubric import Rubric, Slot
+from .understood import not_by_it, understood
 from .trends import Reading, is_framed, read_trend
 from .vocabulary import Vocabulary, vocabulary
 from .words import Sentence, clean, sentences
@@ -172,20 +173,26 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
     if not slot.award:
         return award("")
     asserted, taken_back, hedged = [], [], []
+    foes = frozenset(c.subject for entry in slot.deny for part in claims(entry, rubric.terms) for c in part) - {"*"}
     for entry in slot.award:
         wanted = claims(entry, rubric.terms)
         hits = [[r for r in found if any(says(c, r, context, lenient=True) and not r.bad_objects & {c.object} for c in part)] for part in wanted]
         if all(any(not (r.negated or r.framed or r.hedged) for r in hit) for hit in hits):
             asserted.append(next(r for r in hits[0] if not (r.negated or r.framed or r.hedged)))
         taken_back += [r for part, hit in zip(wanted, hits, strict=True) for r in hit
-                       if (r.negated != r.framed) and r.near and any(says(c, r, context, lenient=False) for c in part)]
+                       if (r.negated != r.framed) and r.near and any(says(c, r, context, lenient=False) and (c.subject != "*" or not r.agents & foes) for c in part)]
         hedged += [r for hit in hits for r in hit if r.hedged]
     if taken_back:
         return deny("This denies what your trace shows, or says both.", (taken_back[0].text,))
+    both = _both_ways(found)
+    if both:
+        return review("This says of something that it is so and that it is not; a person will read it.", (both,))
     if asserted:
         return award("", (f"{sorted(asserted[0].agents)} {asserted[0].verb} {sorted(asserted[0].objects)}", asserted[0].text))
     if slot.loose and not hedged and not any(is_hedged(s) for s in parts):
-        shown = loosely(slot, rubric, found, parts, words)
+        if any(not_by_it(s, words.mentions(s)) for s in parts):
+            return review("Something that the question does not name does the work here; a person will read it.")
+        shown = loosely(slot, rubric, found, parts, words) or understood(slot, rubric, found, [(s, words.mentions(s)) for s in parts])
         if shown:
             return award("", shown)
     if not hedged and sum(len(s.words) for s in parts) < FEW and not context & _subject_terms(slot, rubric):
@@ -193,6 +200,16 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
     if hedged:
         return review("This leaves open which of two things holds; a person will read it.", (hedged[0].text,))
     return review("What does what could not be read here for certain; a person will read it.")
+
+
+def _both_ways(found: list[Relation]) -> str:
+    """The sentence that denies of somebody what another says of the same one, "" if there is none."""
+    said = [r for r in found if r.agents - {"it"} and r.objects - {"it"} and r.near and not (r.framed or r.hedged)]
+    for a in said:
+        for b in said:
+            if a.negated and not b.negated and a.agents & b.agents - {"it"} and a.objects & b.objects - {"it"} and a.classes & b.classes - {"is", "other"}:
+                return a.text
+    return ""
 
 
 def _subject_terms(slot: Slot, rubric: Rubric) -> frozenset[str]:
@@ -237,12 +254,15 @@ def _refuted(found: list[Relation], slot: Slot, rubric: Rubric) -> list[str]:
 
 def _trend(reading: Reading, slot: Slot, few: bool) -> Outcome:
     trend = slot.trend
+    gains = [w for q in trend.gain for w in reading.right.get(q, [])]
+    costs = [w for q in trend.cost for w in reading.right.get(q, [])]
+    if (reading.wrong or reading.denied) and gains and costs and not reading.certain:
+        return review("This says what is gained and what is paid, and something else that may turn it round; a person will read it.",
+                      tuple(reading.wrong + reading.denied))
     if reading.wrong:
         return deny("This turns a direction round, or says both ways.", tuple(reading.wrong))
     if reading.denied:
         return deny("This denies an effect that the run shows.", tuple(reading.denied))
-    gains = [w for q in trend.gain for w in reading.right.get(q, [])]
-    costs = [w for q in trend.cost for w in reading.right.get(q, [])]
     if gains and costs and (not reading.joined or len(reading.named - {"speed"}) > 4):
         return review("This lists quantities rather than relate them; a person will read it.", tuple(gains + costs))
     if gains and costs and reading.factors:

@@ -9,6 +9,7 @@ from .words import Sentence
 
 _BECOMES = frozenset(listed("to becomes become becoming -> \u2192 => into turns turned gives shrinks grows"))
 _BACK = frozenset(listed("instead from was were used than before out rather originally again back then"))
+_LEAVES = frozenset(listed("leaves leave leaving left"))
 _STAYS = frozenset(listed("stay stays stayed remain remains remained keeps kept unchanged constant"))
 _INTO = frozenset(listed("in inside within at into for to entering enters enter through reaches reach meets meet"))
 _GETS = frozenset(listed("gets get sees see receives receive takes take has have handles eats given accepts runs processes works"))
@@ -35,7 +36,7 @@ def turned(sentence: Sentence, moves: list[tuple[object, object]]) -> list[str]:
             wide = isinstance(before, tuple)
             ahead = [t.word for t in tokens[max(0, i - (4 if wide else 2)):i]]
             near = ahead + ([t.word for t in tokens[i + 1:i + 5]] if wide else [])
-            if (_is(first, before) or _is(first, after)) and before != after and set(near) & _STAYS and not (
+            if (_is(first, before) or _is(first, after)) and before != after and (set(near) & _STAYS or set(near) & _LEAVES and near[-1:] == ["at"] or set(ahead) & _LEAVES and ahead[-1:] == ["at"]) and not (
                     wide and set(ahead) & {"channels", "batch", "values"}):
                 out.append(f"{tokens[i].word} unchanged")
     return out
@@ -52,11 +53,20 @@ def misplaced_counts(sentence: Sentence, places: Mapping, counts: Mapping, vocab
         if t.kind != "amount" or t.amount.kind != "count" or negated(tokens, i, marks) or t.word in ("one", "single") or any(
                 w.word in ("instead", "than", "not") for w in tokens[max(0, i - 2):i]):
             continue
+        stated = _stated_at(tokens, mentions, i)
+        if stated is not None:
+            for term, values in places[stated.term].items():
+                known = counts.get(term, [])
+                if any(w.term == term and w.end <= stated.at for w in vocabulary.mentions(sentence)) and any(t.amount.is_like(v) for v in known) and not any(
+                        t.amount.is_like(v) for v in values):
+                    out.append(f"{t.word} {term} at {tokens[stated.at].word}")
         for m in mentions:
             if m.at > i:
                 between = [w.word for w in tokens[i + 1:m.at]]
                 there = len(between) <= 7 and set(between) & _INTO and not set(between) & (_ELSEWHERE - {"and"})
                 inner = tokens[i + 1:m.at]
+                if there and "and" in between and any(w.kind == "amount" for w in tokens[m.end:m.end + 4]):
+                    there = False  # `2 inside the UNet, and at the scheduler it is 1`
             else:
                 between = [w.word for w in tokens[m.end:i]]
                 there = len(between) <= 7 and set(between) & _GETS and not set(between) & _ELSEWHERE
@@ -68,6 +78,15 @@ def misplaced_counts(sentence: Sentence, places: Mapping, counts: Mapping, vocab
                 if any(t.amount.is_like(v) for v in known) and not any(t.amount.is_like(v) for v in values):
                     out.append(f"{t.word} {term} at {tokens[m.at].word}")
     return out
+
+
+def _stated_at(tokens, mentions, i: int):
+    """The place of `the batch at the UNet is always 1`: its mention, None if there is none."""
+    for m in reversed(mentions):
+        if m.end <= i and i - m.end <= 3 and any(t.word in ("at", "in", "inside", "of") for t in tokens[max(0, m.at - 2):m.at]) and any(
+                t.word in ("is", "are", "was", "=", "stays", "remains") for t in tokens[m.end:i]) and not any(t.kind == "punct" for t in tokens[m.end:i]):
+            return m
+    return None
 
 
 def _is(amount, value: object) -> bool:

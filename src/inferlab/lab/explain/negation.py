@@ -10,6 +10,8 @@ _HEDGES = Table(lex.HEDGES)
 
 def _roughly(tokens: tuple[Token, ...], n: int) -> bool:
     """`maybe half the time`: about, not whether."""
+    if [t.word for t in tokens[n:n + 3]] == ["more", "or", "less"]:
+        return any(t.kind == "amount" or t.word in ("half", "double", "twice", "quarter", "the") for t in (*tokens[max(0, n - 4):n], *tokens[n + 3:n + 5]))
     return tokens[n].word in ("maybe", "perhaps", "possibly") and n + 1 < len(tokens) and (
         tokens[n + 1].word in ("half", "twice", "double", "a", "about", "around"))
 
@@ -77,9 +79,11 @@ def negated(tokens: tuple[Token, ...], at: int, marks: list[int]) -> bool:
         if pair and any(n < o < at and tokens[o].word == "nor" for o in marks):
             continue
         between = [t for t in tokens[n + 1:at] if t.kind != "amount"]
-        if len(between) > (16 if pair else 8):
+        if len(between) > (16 if pair else 3 if tokens[n].word == "without" else 8):
             continue
         if any(t.word in lex.BREAKS - {"and", "as", "then", "even", "before", "after"} or t.word in (":", ";") for t in between):
+            continue
+        if any(t.word in ("until", "till", "unless") for t in between):
             continue
         if any(t.word == "," or (t.word == ")" and not pair) for t in between):
             continue

@@ -71,7 +71,7 @@ def verb_relations(sentence: Sentence, mentions: list[Mention], actors: frozense
         if not passive or any(t.word in BE for t in tokens[max(0, at - 4):at]):
             subject = (objects if passive else agents, sure or passive)
         if not passive:
-            by = by_agent(tokens, [m for m in mentions if end <= m.at < after], actors, end, after) if (agents or objects) and "changes" in classes else frozenset()
+            by = by_agent(tokens, _behind_by(tokens, mentions, end, after), actors, end, after) if (agents or objects) and "changes" in classes else frozenset()
             if by and by != agents:
                 out.append(Relation(by, classes, objects - by or agents, tokens[at].word, negated(tokens, at, marks), hedged,
                                     frame_from <= tokens[at].start - tokens[0].start < frame_to, True, at, sentence.text))
@@ -95,6 +95,14 @@ def verb_relations(sentence: Sentence, mentions: list[Mention], actors: frozense
         out.append(Relation(agents, classes, objects, tokens[at].word, no, hedged,
                             frame_from <= tokens[at].start - tokens[0].start < frame_to, sure, at, sentence.text, bad, close, near))
     return out
+
+
+def _behind_by(tokens, mentions, end, after) -> list[Mention]:
+    """The terms behind a verb: those before the next verb, and all others where one of them is an agent that is told more
+    about (`by the UNet, which predicts, and the scheduler, which ...`)."""
+    near = [m for m in mentions if end <= m.at < after]
+    told = any(m.end < len(tokens) and tokens[m.end].word in ("which", "that", "who") for m in near)
+    return [m for m in mentions if end <= m.at] if told else near
 
 
 def _antecedents(tokens, mentions, agents, at, end, earlier) -> frozenset[str]:

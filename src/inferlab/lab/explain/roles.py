@@ -23,6 +23,8 @@ _PRONOUNS = frozenset(listed("it they them this that these those one"))
 _SUBORDINATE = frozenset(listed("which that who whose what"))
 
 
+_IS_SHORT = frozenset(listed("what that who the a an one only just not"))
+_ITS_DEED = frozenset(listed("step update rule formula arithmetic maths math method call equation job work"))
 _OUTPUTS = frozenset(listed("predict prediction nois estimat output guess result"))
 _WHEN = frozenset(listed("end loop loops beginning turn time addition return contrast rounds round step steps then afterwards last run"))
 _TOGETHER = frozenset(listed("and plus + & / together alongside"))
@@ -48,7 +50,10 @@ def _preposition(tokens: tuple[Token, ...], at: int, mentions: list[Mention], st
 
 
 def possessive(tokens: tuple[Token, ...], m: Mention) -> bool:
-    return tokens[m.end - 1].word.endswith(("'s", "s'"))
+    """Whether a term owns what follows: `the scheduler's rule`, not `the VAE's what makes it`, `the loop's updating them`."""
+    ahead = tokens[m.end].word if m.end < len(tokens) else ""
+    return tokens[m.end - 1].word.endswith(("'s", "s'")) and ahead not in _IS_SHORT and not (
+        ahead.endswith("ing") and m.end + 1 < len(tokens) and tokens[m.end + 1].word not in ("rule", "step", "formula", "part", "of", "method"))
 
 
 def roles(tokens, mentions, actors, at, end, after):
@@ -100,7 +105,7 @@ def roles(tokens, mentions, actors, at, end, after):
 def _cleft(tokens, left, right, at, end):
     """`the one who changes them is the scheduler`, `what updates the latents is scheduler.step`: (the subject, where
     the copula is)."""
-    head = [t.word for t in tokens[max(0, at - 4):at]]
+    head = [t.word for t in tokens[max(0, at - 5):at] if not t.word.endswith("ly")][-4:]
     if not (head[-1:] == ["what"] or (head[-1:] in (["who"], ["that"], ["which"]) and set(head) & {"one", "thing", "part", "component", "piece", "object"})):
         return None
     copula = next((i for i in range(end, min(end + 9, len(tokens))) if tokens[i].word in ("is", "are", "was")), None)
@@ -131,6 +136,8 @@ def by_agent(tokens, right, actors, end, after) -> frozenset[str]:
             continue
         if (word in _AGENT_BY or helped) and m.term in actors and m.at - end <= 14:
             return frozenset({m.term}) | _with_others(tokens, right, m, actors)
+        if word == "of" and m.term in actors and m.at - end <= 2 and tokens[end].word == "of" and participle(tokens[end - 1]):
+            return frozenset({m.term}) | _with_others(tokens, right, m, actors)
         if word == "using" and m.term in actors and m.at - end <= 4 and not possessive(tokens, m):
             return frozenset({m.term})
     return frozenset()
@@ -160,7 +167,8 @@ def _with_others(tokens, right, m: Mention, actors) -> frozenset[str]:
             out.add(o.term)
             last = o
             continue
-        if len(between) > 9 or not set(between) & _TOGETHER or set(between) & _APART or subject:
+        told = set(between) & {"which", "that", "who"} and between[-1:] == ["and"] and after is not None and after.word in ("which", "that", "who")
+        if len(between) > 9 or not set(between) & _TOGETHER or (set(between) & _APART and not told) or subject:
             break
         out.add(o.term)
         last = o
@@ -185,6 +193,8 @@ def _nearest(tokens, left, actors, at):
             continue
         if fallback is not None and any(t.word in _CLAUSE for t in tokens[m.end:fallback.at]):
             break
+        if possessive(tokens, m) and m.end < len(tokens) and tokens[m.end].word in _ITS_DEED and m.end + 1 <= at <= m.end + 3:
+            return frozenset({m.term}), True, m
         if possessive(tokens, m) and m.end < at - 0 and m.end != at:
             fallback = fallback or m
             continue

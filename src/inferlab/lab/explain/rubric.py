@@ -57,6 +57,7 @@ class Trend:
         out = {q: SIGN[way] for part in (self.also, self.gain, self.cost) for q, way in part.items()}
         if "time" in out:
             out["speed"] = -out["time"]
+            out.setdefault("throughput", -out["time"])
         return out
 
 

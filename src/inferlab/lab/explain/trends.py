@@ -11,7 +11,7 @@ from .effect import Effect
 from .gates import framed
 from .lexicon_verbs import VERB_INDEX
 from .listed import listed
-from .negation import frame_of, hedges_of, is_hedged
+from .negation import frame_of, hedges_of, is_hedged, negators
 from .phrases import Table
 from .quantities import Quantity
 from .rubric import SIGN, Rubric, Trend
@@ -28,6 +28,7 @@ _VERB = Table(VERB_INDEX)
 _JOINING = frozenset(("and", "but", "with", "while", "although", "though", "at", "so", "because", "for", "then", "yet", "than", "whereas", "means", "is", "are"))
 _GONE = frozenset(("off", "disabl", "drop", "remov", "discard", "delet", "gon", "absent", "miss", "skip", "unused"))
 _LINKS = frozenset(listed("the a an this that all any vae its it use using have having turn turning switch switching on enable enabling apply applying add adding of with setting my our such"))
+_COMPARED = frozenset(("like", "as", "than", "from", "versus", "vs"))
 _SINGLE = frozenset(listed("each every per one single a"))
 
 
@@ -48,6 +49,8 @@ class Reading:
     unsure: list[str] = field(default_factory=list)
     factors: list[str] = field(default_factory=list)
     mentioned: bool = False
+    certain: bool = False
+    """Whether a wrong or denied effect stands in one clause with its lever: `more steps are faster`."""
 
 
 @lru_cache(maxsize=128)
@@ -77,6 +80,7 @@ def _table(named: tuple[tuple[str, str], ...], lever: str) -> Table:
 def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: Vocabulary) -> Reading:
     """Read all sentences in order; a sentence without the lever goes on with the last one's."""
     signs = trend.signs()
+    own = frozenset((*trend.gain, *trend.cost, *trend.also))
     named = tuple((name, rubric.terms[name]) for name in sorted({trend.lever, *signs} & set(rubric.terms)))
     table, says = _table(named, trend.lever), _says(tuple(trend.says.items()))
     reading = Reading()
@@ -105,7 +109,10 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
                 reading.unplaced.append(e.words)
                 continue
             inside = frame_from <= sentence.tokens[e.at].start - sentence.tokens[0].start < frame_to
-            _place(reading, e, pull, signs, hedged and _doubts(sentence, e), bool(saturated), inside)
+            before = len(reading.wrong) + len(reading.denied)
+            _place(reading, e, pull, signs, hedged and _doubts(sentence, e), bool(saturated), inside, own)
+            if len(reading.wrong) + len(reading.denied) > before:
+                reading.certain |= any(at < e.at and not any(t.kind == "punct" or t.word in lex.BREAKS | {"and"} for t in sentence.tokens[at:e.at]) for at, _ in levers)
         if levers:
             carried = levers[-1][1]
     if not trend.switch:
@@ -133,15 +140,15 @@ def _factors(parts: list[Sentence]) -> list[str]:
     return [w for _, w in found] if values and max(values) > 1.2 * min(values) else []
 
 
-def _place(reading: Reading, e: Effect, pull: int, signs: dict[str, int], hedged: bool, saturated: bool, inside: bool) -> None:
+def _place(reading: Reading, e: Effect, pull: int, signs: dict[str, int], hedged: bool, saturated: bool, inside: bool, own: frozenset[str]) -> None:
     wanted = signs[e.quantity]
     said = e.sign * pull
     away = e.negated != inside
-    name = "time" if e.quantity == "speed" else e.quantity
+    name = "time" if e.quantity == "speed" or (e.quantity == "throughput" and "throughput" not in own) else e.quantity
     if hedged and not (e.negated or inside):
         reading.hedged.append(e.words)
         if said != wanted:
-            reading.wrong.append(e.words)
+            (reading.wrong if e.strong else reading.unsure).append(e.words)
         return
     if away and wanted == 0 and said and not inside:
         reading.right.setdefault(name, []).append(f"not {e.words}")
@@ -149,7 +156,7 @@ def _place(reading: Reading, e: Effect, pull: int, signs: dict[str, int], hedged
         return
     if away:
         if said == wanted and not saturated:
-            reading.denied.append(e.words)
+            (reading.denied if e.strong else reading.unsure).append(e.words)
         elif said != wanted and inside:
             reading.refuted.append(e.words)
         elif said != wanted and e.told:
@@ -186,7 +193,7 @@ def _for_each(sentence: Sentence, e: Effect, vocabulary: Vocabulary, lever: str)
 def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: Vocabulary) -> list[tuple[int, int]]:
     """(where, +1 or -1) for each pull of the lever in the sentence, in order."""
     tokens = sentence.tokens
-    out = [(e.at, e.sign * (-1 if e.negated else 1)) for e in found if e.quantity == "lever" and e.sign and e.strong
+    out = [(e.at, e.sign * (-1 if e.negated and _denied_here(tokens, max(e.cue, e.at)) else 1)) for e in found if e.quantity == "lever" and e.sign and e.strong
            and not (e.cue > e.at and e.at and tokens[e.at - 1].word in _SINGLE)]
     mentions = [m for m in vocabulary.mentions(sentence) if m.term == trend.lever]
     if trend.switch:
@@ -194,6 +201,8 @@ def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary:
             before = max(0, m.at - 4)
             off = any((hit := _OFF.match(tokens, n)) and all(t.word in _LINKS for t in tokens[n + hit[0]:m.at]) for n in range(before, m.at) if tokens[n].kind == "word") or any(
                 tokens[n].stem in _GONE for n in range(m.end, min(len(tokens), m.end + 4)))
+            if off and {t.word for t in tokens[max(0, before - 1):m.at]} & _COMPARED:
+                continue  # `not the same like without tiling`
             out.append((m.at, -1 if off else 1))
         for n, token in enumerate(tokens):
             if token.word == "with" and tokens[n + 1:n + 2] and tokens[n + 1].word in ("it", "this"):
@@ -202,7 +211,10 @@ def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary:
                 out.append((n, -1))
         if not mentions:
             for n, token in enumerate(tokens):
-                if token.word in ("without", "otherwise") or (token.word == "off" and n and tokens[n - 1].word in ("turned", "turning", "switched")):
+                if token.word == "otherwise" and n and tokens[n - 1].kind == "word":
+                    start = next((k + 1 for k in range(n - 1, -1, -1) if tokens[k].kind == "punct" or tokens[k].word in lex.BREAKS), 0)
+                    out += [(start, -1), (n + 1, 1)]  # `what would not fit otherwise`: of its own clause only
+                elif token.word in ("without", "otherwise") or (token.word == "off" and n and tokens[n - 1].word in ("turned", "turning", "switched")):
                     out.append((n, -1))
     else:
         out += _comparisons(sentence, mentions)
@@ -211,6 +223,11 @@ def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary:
                     and not (trend.asked and any(t.kind == "amount" for t in tokens[max(0, m.at - 3):m.at]))
                     and not any(t.word in ("fewer", "few", "less", "low", "half") for t in tokens[max(0, m.at - 4):m.at])]
     return sorted(set(out))
+
+
+def _denied_here(tokens: tuple, at: int) -> bool:
+    """Whether a pull of the lever is denied itself (`not more steps`), not the verb that it goes with (`does not rise with more steps`)."""
+    return bool(negators(tokens[max(0, at - 3):at])) and not any(t.word in ("with", "at", "by", "when", "if", "for") for t in tokens[max(0, at - 2):at])
 
 
 def _comparisons(sentence: Sentence, mentions: list) -> list[tuple[int, int]]:
@@ -226,7 +243,7 @@ def _comparisons(sentence: Sentence, mentions: list) -> list[tuple[int, int]]:
         up = 1 if b.value > a.value else -1
         if between & {"to", "->", "\u2192", "=>"}:
             out.append((i, up))
-        elif between & {"instead", "rather", "versus", "vs", "than", "not", "over"}:
+        elif between & {"instead", "rather", "versus", "vs", "than", "not", "over", "place"}:
             out.append((i, -up))
     return out
 
