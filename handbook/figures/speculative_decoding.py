@@ -52,6 +52,7 @@ def numbers() -> dict[str, str]:
         "tokens a pass at 0.8 and 8": f"{expected_tokens(0.8, 8):.2f} tokens",
         "limit at 0.8": f"{1 / (1 - 0.8):.0f} tokens",
         "best gamma at 0.8, c 0.05": f"{gamma} drafted tokens and {speed:.2f} tokens",
+        "before and after fine-tuning": f"{best_gamma(0.6, 0.05)[1]:.2f} tokens in the time of one at $a=0.6$ and $c=0.05$ to {speed:.2f} at $a=0.8$",
         "small draft": f"{small[1]:.2f} with {small[0]}",
         "big draft": f"{big[1]:.2f} with {big[0]}",
         "compute-bound": f"{expected_tokens(0.8, 4) / (4 * 0.05 + 5):.2f}",

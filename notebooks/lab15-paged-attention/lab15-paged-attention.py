@@ -229,6 +229,18 @@ print("bytes for each position, paged:", sum(t[0].nbytes for layer in range(shap
 # %% [markdown]
 # The difference is rounding: the engine computed the same keys in calls of other shapes. And a position takes the same bytes in both: **paging does not make the cache
 # smaller per token.** It makes less of it lie empty.
+#
+# What does the table cost? The memory is nothing: a block number for each page, whatever a page holds. The reading costs more. Without a kernel for it (on a CPU, always) the library makes a list of rows from the table (section 4)
+# and *gathers* them into a contiguous tensor, layer by layer, in every call, before attention reads anything. A kernel that follows the table itself saves that copy.
+
+# %% tags=["demo"]
+numbers = torch.tensor(held, dtype=torch.int32)
+read, gathered = stored * per_token, 0
+for layer in range(shape.num_hidden_layers):
+    gathered += sum(pool[held].flatten(0, 1)[:stored].numel() * pool.element_size() for pool in pool_of(run.cache, layer))
+print(f"the table: {numbers.nbytes} bytes for {len(held)} blocks; the keys and values behind it: {read:,} bytes, {read // numbers.nbytes:,} times as much")
+print(f"with pages of 1: {4 * stored} bytes, a number for each position")
+print(f"one decode call, gathered: {gathered:,} bytes read and {gathered:,} written, before attention reads {gathered:,} again")
 
 # %% [markdown]
 # ## 4 · Read
@@ -608,12 +620,16 @@ with when_written("paged_attention"):
 # | `("start", request, tokens)` | full pages of the prompt that a running request already holds are shared, from the first page on, until one differs; the rest takes free blocks, the lowest number first | `{"shared": [blocks], "took": [blocks]}`, both in the order of the positions |
 # | `("free", request)` | the request no longer uses its blocks | `{"gave": [blocks]}`, ascending: those that nobody uses any more |
 #
-# Two rules: at least one token is left to compute (without a call for it there would be no next token), so of `n` tokens at most `(n - 1) // page` pages are shared. And a page that is not full is never shared:
-# its owner will go on writing into it.
+# Three rules:
+#
+# * At least one token is left to compute (without a call for it there would be no next token), so of `n` tokens at most `(n - 1) // page` pages are shared.
+# * A page that is not full is never shared: its owner will go on writing into it.
+# * By the first rule two running requests may hold the same full page in two blocks, because the second had to compute it. Both keep their own. Who comes later shares the block that has held the page longest;
+#   once that has gone back to the pool, the other.
 #
 # <details><summary>Hint</summary>
-# A dict from <code>tuple(tokens[:end of the page])</code> to the block says it all: the key contains everything before the page. Engines use a hash that is chained from page to page, which is the same
-# thing in less room. Count references for each block; at 0 it is given back and forgotten in that dict.
+# A dict from <code>tuple(tokens[:end of the page])</code> to the blocks that hold this page says it all: the key contains everything before the page. Engines use a hash that is chained from page to page, which is
+# the same thing in less room. Count references for each block; at 0 it is given back and forgotten in that dict.
 # </details>
 
 # %% exercise="share" provides=["share"] difficulty=3 minutes=12
@@ -628,22 +644,22 @@ def share(ops, blocks, page):
                 references[block] -= 1
                 gave += [block] if references[block] == 0 else []
             free = sorted(free + gave)
-            known = {key: block for key, block in known.items() if block not in gave}
+            known = {key: left for key, held in known.items() if (left := [block for block in held if block not in gave])}
             events.append({"gave": sorted(gave)})
             continue
         tokens, shared = prompt[0], []
         for k in range((len(tokens) - 1) // page):
-            block = known.get(tuple(tokens[: (k + 1) * page]))
-            if block is None:
+            key = tuple(tokens[: (k + 1) * page])
+            if key not in known:
                 break
-            shared.append(block)
+            shared.append(known[key][0])
         need = -(-len(tokens) // page) - len(shared)
         took, free = free[:need], free[need:]
         tables[request] = shared + took
         for k, block in enumerate(tables[request]):
             references[block] = references.get(block, 0) + 1
             if (k + 1) * page <= len(tokens):
-                known.setdefault(tuple(tokens[: (k + 1) * page]), block)
+                known.setdefault(tuple(tokens[: (k + 1) * page]), []).append(block)
         events.append({"shared": shared, "took": took})
     return events
     ### END SOLUTION
@@ -686,6 +702,13 @@ with check.part("reference counts", weight=2):
     check.mistake("nobody holds those pages any more: they are free, and forgotten", when=got[6].get("shared") == [0, 1])
     check.equal(got, [{"shared": [], "took": [0, 1, 2]}, {"shared": [0, 1], "took": [3]}, {"gave": [2]}, {"shared": [0, 1], "took": [2]},
                       {"gave": [3]}, {"gave": [0, 1, 2]}, {"shared": [], "took": [0, 1, 2]}])
+with check.part("one full page in two blocks", weight=2):
+    ops = [("start", "a", ASK + [9]), ("start", "b", ASK), ("start", "c", ASK + [10]), ("free", "a"), ("free", "c"), ("start", "d", ASK + [11]), ("free", "b"), ("start", "e", ASK + [12])]
+    got = shares_of(ops)
+    check.mistake("a and b hold the second page in a block each: the one that has held it longest is shared", when=got[2].get("shared") == [0, 3])
+    check.mistake("b still holds the second page, in a block of its own: it is found when the older one has gone back", when=got[5].get("shared") == [0])
+    check.equal(got, [{"shared": [], "took": [0, 1, 2]}, {"shared": [0], "took": [3]}, {"shared": [0, 1], "took": [4]}, {"gave": [2]}, {"gave": [1, 4]},
+                      {"shared": [0, 3], "took": [1]}, {"gave": []}, {"shared": [0, 3], "took": [2]}])
 ### END HIDDEN TESTS
 check.score()
 
@@ -994,33 +1017,61 @@ RUBRIC = Rubric(
     lab="It is virtual memory once more: positions are addresses, the block table translates them, and two tables may name the same block. For each "
     "request the numbers of its blocks, in the order of its positions. Nothing but the table knows the order.",
     terms={
-        "table": "block table*, table*, page table*, list of blocks, list of block numbers",
-        "blocks": "block*, physical block*, pool, place*, memory, row*",
-        "positions": "position*, page*, logical page*, token*, logical position*, keys, values, kv cache",
-        "order": "order",
-        "scheduler": "scheduler*",
-        "model": "model, attention, weights, attention layer*",
+        "table": "block table*, table*, page table*, blocktable*, block_table, list, lists, block list*, per-request list*, list of blocks, list of block numbers, list of numbers, lookup table*, "
+        "look-up table*, page-to-block table, array of block numbers, request's list, entry, entries",
+        "blocks": "block*, physical block*, physical page*, pool block*, block number*, block id*, block index, block no, numbered block*, physical place*, physical location*, physical address*, frame*, "
+        "physical frame*, memory place*, memory block*, memory address*, place in memory, places in memory, location in memory, where in memory, memory location*, place in the pool, number of its block, number of the block, where, place*, location*, address*, slot*",
+        "positions": "position*, page*, logical page*, logical block*, logical position*, logical place*, logical index, token*, token position*, page number*, page index, page indices, virtual page*, place of a token",
+        "keys": "keys, values, keys and values, key and value, k and v, k/v, kv, kv pair*, kv cache",
+        "refcount": "reference count*, refcount*, ref count*, counter*",
+        "scheduler": "scheduler*, allocator*, batcher",
+        "model": "model, attention, attention layer*, attention kernel, transformer, mask, attention mask, position embedding*, positional encoding*, rotary embedding*, tokenizer, embedding table",
+        "heads": "head, heads, weights, weight, layer's weights, head_dim, kv heads, query heads",
+        "layers": "layer*",
     },
     slots={
         "state": Slot(
             award=[
-                "table map/translate/say/tell/show/give/hold/store/contain/record/keep/convert/know/decide/specify/define/determine/track/remember/indicate/transform/set/return positions",
-                "table map/translate/say/tell/show/give/hold/store/contain/record/keep/know/decide/specify/define/determine/track/remember/indicate/set/return blocks",
+                "table maps/turns/converts/transforms/translates/predicts/shows/keeps/makes/controls/finds/obtains/matches blocks",
+                "table maps/turns/converts/transforms/translates/predicts/shows/controls/finds/takes/matches positions",
+                "table maps/tells/says/shows/tracks/records/indicates/determines/gives/finds/knows keys",
+                "positions predicts/matches/maps/translates/turns/converts/becomes blocks",
+                "* translates/maps/converts/turns positions",
             ],
             deny={
-                "table shrinks positions": "The table makes nothing smaller: it says where things are.",
-                "table shrinks blocks": "The table makes nothing smaller: it says where things are.",
-                "scheduler map/translate positions": "The scheduler decides who runs; where the keys lie is written in another object.",
-                "model map/translate positions": "The model knows positions only. What says where they lie?",
+                "table compresses/shrinks/reduces positions": "The table makes nothing smaller: it says where things are.",
+                "table compresses/shrinks/reduces blocks": "The table makes nothing smaller: it says where things are.",
+                "table compresses/shrinks/reduces keys": "The table makes nothing smaller: it says where things are.",
+                "scheduler changes/decodes/predicts/shows/keeps/controls positions": "The scheduler decides who runs; where the keys lie is written in another object.",
+                "scheduler changes/decodes/predicts/shows/keeps/controls blocks": "The scheduler decides who runs; where the keys lie is written in another object.",
+                "scheduler predicts/shows/keeps/controls keys": "The scheduler decides who runs; where the keys lie is written in another object.",
+                "model changes/decodes/predicts/shows/keeps/controls positions": "The model knows positions only. What says where they lie?",
+                "model changes/decodes/predicts/shows/controls blocks": "The model knows positions only. What says where they lie?",
+                "refcount maps/translates/tells/says/shows/knows/decides/tracks/records positions": "A reference count says how many have a block, not where anything lies.",
+                "refcount maps/translates/tells/says/shows/knows/decides/tracks/records blocks": "A reference count says how many have a block, not where anything lies.",
+                "refcount maps/translates/tells/says/shows/knows/decides/tracks/records keys": "A reference count says how many have a block, not where anything lies.",
+                "table maps/translates/converts layers": "One table serves all layers and heads: it knows positions and blocks.",
+                "table maps/translates/converts heads": "One table serves all layers and heads: it knows positions and blocks.",
+                "blocks predicts positions": "The other way round: the table is asked with a position, and answers with a block.",
+                "says: block/blocks/number/numbers back to, block/blocks .. back to, number/numbers .. back to, physical .. to .. logical, physical .. into .. logical, block/blocks/frame/frames to the page/pages/position/positions/token/tokens/request, "
+                "block/blocks to page/pages/position/positions/token/tokens/logical/its/request/requests/owner, block number/numbers to .. page/pages/position/positions/token/tokens/request/requests, "
+                "block/blocks/frame .. to .. request/owner that/which owns, each/every/a block .. to .. request, block .. into .. position/positions/page/pages, "
+                "who owns the block": "The other way round: the table is asked with a position, and answers with a block.",
+                "says: table of each/every layer, table per/for layer, table per/for each/every/a layer, each/every layer has/keeps .. table, each/every layer .. own table, layer .. own table/list, layer .. has its own, table of each/every head, table per head": "One table a request serves all layers and heads.",
+                "says: table holds/stores/contains the/its/all/their keys/values, table holds/stores/contains keys/values, stores/holds/contains the keys and values themselves, table .. copy/copies .. keys/values": "The table holds numbers of blocks; keys and values lie in the blocks.",
+                "says: there's/is no table, no table at all, no table needed, no table is needed, no lookup is needed, don't/doesn't/needn't need a/any lookup/table, blocks .. in order one after, lie in order, blocks .. one after the other, "
+                "lie/lies/sit/sits/stored contiguously, in one contiguous": "The blocks of a request lie anywhere: only its table knows where.",
             },
+            names=["table", "blocks"],
+            loose=True,
         )
     },
     must_award={
         "state": [
             "The block table maps each page of positions to a physical block.",
             "For each request a block table holds the numbers of its blocks, in the order of the positions.",
-            "The block table translates positions into blocks of the pool.",
-            "A request's block table stores the numbers of its blocks.",
+            "you ask the request's block table for page 3 and it hands you the number of the block in the pool",
+            "It is the list of blocks of the request, it translates the position of token in number of block.",
         ]
     },
     must_deny={
@@ -1028,7 +1079,9 @@ RUBRIC = Rubric(
             "The scheduler translates positions into blocks.",
             "The model maps the positions to the blocks.",
             "The block table compresses the keys and shrinks the tokens.",
-            "The table shrinks the blocks.",
+            "The block table maps each block of the pool back to the position that it holds.",
+            "Each layer has its own block table, which maps the heads to blocks.",
+            "The reference count says which blocks hold the positions of a request.",
         ]
     },
 )
@@ -1043,33 +1096,50 @@ check = Check("pages-words-axis", points=1)
 with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("pages-in-words").get("axis"), "`axis:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Amounts, Rubric, Slot, grade, terms
+from inferlab.lab.explain import Amounts, Rubric, Slot, grade
 
 RUBRIC = Rubric(
     question="Which axis of the cache is cut into pages, and how many positions and blocks the last request (21 prompt tokens, 30 new) holds in its last call.",
     lab="A page: so many positions are kept together. A block: a place for one page in memory, for all layers. The last token is never stored.",
     terms={
-        "axis": "token axis, sequence axis, position axis, time axis, length axis, token dimension, sequence dimension, sequence length, axis of the tokens, "
-        "axis of the positions, axis of positions, axis of tokens, positions axis, tokens axis, context axis, context length",
+        "axis": "token axis, token*, sequence*, sequence axis, position axis, position dimension, positions axis, positional axis, time axis, length, length axis, token dimension, sequence dimension, sequence length, axis of tokens, "
+        "axis of the tokens, axis of positions, axis of the positions, axis of token positions, tokens axis, context axis, context*, time dimension, temporal axis, token positions, token position, dimension of token positions, "
+        "axis of position, axis of positions of tokens, position-axis, positions get, positions are cut, positions are split, positions are divided, positions are grouped, positions are chopped, cut along positions, cut along the positions, along positions, along the positions, sequence/position axis, seq axis, seq, seqlen, seq_len",
         "blocks": "block*",
-        "positions": "position*, filled positions, stored tokens",
+        "positions": "position*, filled position*, spots, spot, slots, slot, places, rows, entries, stored tokens, cached tokens, \"filled\", \"stored\"",
         "pages": "page*",
-        **terms("heads"),
-        "layers": "layer*",
+        "full": "full page*, full block*, whole page*, whole block*, complete page*, complete block*, filled page*, filled block*, completely filled",
+        "new": "prompt token*, new token*, prompt position*, new, new ones, generated token*, generated, prompt, output token*, answer token*, fed back, more, of prompt, from prompt, from the prompt",
+        "free": "empty, free, empty position*, free position*, unused, left over, empty slot*, free slot*, positions free, positions empty, positions unused, positions are empty, positions are free, empty places, free places, places unused",
+        "heads": "head, heads, head axis, heads axis, axis of the heads, axis of heads, head dimension, head_dim, kv heads, query heads, head_dim axis",
+        "layers": "layer*, layer axis, layers axis, layer dimension, axis of the layers",
+        "batch": "batch*, batch axis, batch dimension, request axis, requests axis",
     },
     slots={
         "axis": Slot(
-            topic=["axis", "positions"],
-            amounts=Amounts(counts={"blocks": 4, "positions": [50, 16], "pages": [4, 16]}, key=["blocks"]),
-            deny={"heads splits pages": "The heads stay whole: what is cut is the axis along which the cache grows."},
+            topic=["axis"],
+            amounts=Amounts(
+                shapes=["keys of the pool"],
+                counts={"blocks": [4, 16, 17], "positions": [50, 16, 14, 2], "pages": [4, 16], "axis": [50, 16, 21, 29, 30, 20, 49, 2, 14], "free": 14, "full": 3, "new": [21, 29, 30, 20, 50, 1, 49, 51]},
+                key=["blocks=4", "pages=4", "axis=4"],
+            ),
+            deny={
+                "* splits/cuts/divides/slices/chops/partitions heads": "The heads stay whole: what is cut is the axis along which the cache grows.",
+                "* splits/cuts/divides/slices/chops/partitions layers": "A block is for all layers: what is cut is the axis along which the cache grows.",
+                "* splits/cuts/divides/slices/chops/partitions batch": "Each request has pages of its own: what is cut is the axis along which the cache grows.",
+                "says: axis is the head/heads/layer/layers/batch, is the head/heads/layer/batch axis, it's the head/heads/layer/batch axis, rather the head/layer/batch axis, along the head/heads/layer/layers/batch axis, "
+                "along the heads/layers/batch, one page per layer/head, page per layer/head, page for each/every layer/head": "The heads and the layers stay whole: what is cut is the axis along which the cache grows.",
+            },
+            loose=True,
         )
     },
     must_award={
         "axis": [
             "The token axis is cut into pages of 16, so the last request holds 50 positions in 4 blocks.",
             "It is the sequence axis that is cut; the last request has 50 positions, which need 4 blocks.",
-            "The axis of the positions is split into pages of 16: 50 positions are 4 blocks.",
-            "The sequence axis is divided into pages, and the last request holds 4 blocks for its 50 positions.",
+            "tokens get chopped in 16s, heads and layers stay whole. 21 + 29 = 50 are stored, that's 4 blocks",
+            "Sequence axis: 50 positions, 4 blocks (14 places of the last stay empty).",
+            "The axis of the token positions is divided; in last call are 50 positions filled, this needs 4 blocks.",
         ]
     },
     must_deny={
@@ -1078,10 +1148,13 @@ RUBRIC = Rubric(
             "The token axis is cut, so the request holds 30 positions in 2 blocks.",
             "The sequence axis is cut into 50 blocks.",
             "The token axis is split and the last request holds 3 blocks.",
+            "The heads axis is cut into pages, with 50 positions in 4 blocks.",
+            "One page per layer along the layer axis, 50 positions and 4 blocks.",
         ]
     },
+    example_facts={"keys of the pool": (66, 16, 2, 32), "positions": 50, "blocks": 4, "page": 16},
 )
-check.slot(lambda: grade(check.explanation("pages-in-words"), RUBRIC, {})["axis"], "which axis is cut, with its numbers")
+check.slot(lambda: grade(check.explanation("pages-in-words"), RUBRIC, {"keys of the pool": (66, 16, 2, 32), "positions": 50, "blocks": 4, "page": 16})["axis"], "which axis is cut, with its numbers")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1098,19 +1171,36 @@ RUBRIC = Rubric(
     question="What smaller pages gain, and what they cost.",
     lab="A paged cache makes less of it lie empty. Only the last block has empty positions: less than a page. A page is an arrangement, not a compression.",
     terms={
-        "page": "page*, page size, pages of 16, block size",
-        "waste": "waste, wasted memory, wasted positions, fragmentation, internal fragmentation, empty positions, empty places, unused positions, unused memory",
-        "table": "table*, block table*, table length, entries, table entries, lookups, look-ups, bookkeeping, overhead, indirection",
-        "sharing": "sharing, prefix sharing, shared pages",
-        "capacity": "capacity, requests at once, batch, batch size, number of requests",
+        "page": "page*, page size, block size, page granularity, granularity, slice*, pages are more small, more small pages, page is more small, more small page",
+        "waste": "waste*, wasted memory, wasted positions, wasted space, wasted room, wasted tail, tail waste, fragmentation, internal fragmentation, slack, leftover*, remainder, unfilled remainder, unfilled positions, unfilled places, "
+        "empty position*, empty place*, empty slot*, empty space, empty memory, empty room, empty part, empty rows, stay empty, lie empty, lies empty, lying empty, stays empty, left empty, sits empty, half-empty, partly empty, partially filled, half-filled, "
+        "unused position*, unused place*, unused slot*, unused memory, unused space, unused room, unused tail, unused part, not used, memory that nobody uses, memory nobody uses, memory which is taken but not used, reserved but unused, vacant position*, vacant place*, vacancy, "
+        "overallocation, over-allocation, overhang, lost places, lost positions, lost memory, lost space, padding, reservation, reserved memory, reserved for nothing, idle memory, dead space, holes, tail, gaps, thrown away, throw away",
+        "table": "table*, block table*, table length, table size, entries, entry, table entries, table entry, lookup*, look-up*, look up*, bookkeeping, administration, indirection*, metadata, block number*, numbers, blocks to look up, blocks to track, blocks to manage, "
+        "blocks to gather, number of blocks, block count, list, lists, longer list, index entries, indirect reads, translation*, accounting, management, blocks to search, search, "
+        "scattered accesses, scattered memory accesses, scattered reads, scattered memory access, pointers, pointer chasing, bookkeeping work, admin, address translation*, allocations",
+        "small": "small page*, tiny page*, little page*, small block*, pages of 16, page of 16, pages of 256, page of 256, large page*, big page*",
+        "capacity": "capacity, requests at once, batch, batch size, bigger batch, number of requests, request*, user*, concurrent requests, concurrency, sequences at once, requests fit, users fit, additional requests",
     },
-    slots={"trade-off": Slot(trend=Trend("page", gain={"waste": "up", "memory": "up", "capacity": "down", "sharing": "down"},
-                                         cost={"table": "down", "time": "down"}, asked="down"))},
+    slots={"trade-off": Slot(
+        trend=Trend("page", gain={"waste": "up", "memory": "up", "capacity": "down"}, cost={"table": "down", "time": "down"}, asked="down",
+                    says={
+                        "waste down": "only what it needs, only what they need, what it really needs, fits/fit more tightly/closely, tighter fit, not holding onto memory, not hold memory, nearly/almost no waste, hardly any waste, hardly anything wasted, nothing is wasted, bounds the .. tail, bounds the .. waste, almost nothing stays empty, little waste",
+                        "capacity up": "more requests fit, more users fit, more requests enter, more requests can enter/run/fit, room for more, room for additional, cram more, leaves room for, squeeze in more, serve more, admit more, more requests can be admitted",
+                        "table up": "longer table/tables, bigger table/tables, larger table/tables, table/tables longer, table/tables bigger, long table, long tables, many small blocks, many more blocks, multiply the .. entries, more to look up, more to keep track of, more to manage, more to administer, more jumping/hopping, more places to look, in little pieces, in small pieces, in shorter parts, in shorter pieces, shorter runs, shorter contiguous runs, less contiguous, gets choppy, get choppy, choppy, hopping/jumping around, more scattered, shorter reads, smaller reads",
+                        "memory down": "memory that would otherwise be reserved, memory nobody uses",
+                    }),
+        deny={
+            "says: compress/compresses/compressed/shrink/shrinks the keys/values/tokens, compress the cache, compresses the cache, fewer/less/smaller bytes per/each/a/every token, less memory per/for/each/every token, less memory for each/every token, token needs/takes less/fewer, "
+            "token gets cheaper/smaller, tokens get cheaper/smaller, cheaper/smaller per token, position takes/needs less/fewer, bytes per token go/goes/fall/drop/shrink, loses precision, precision, accuracy, less accurate, fewer/less flops, less computation, quality": "A page is an arrangement: a position takes the same bytes, and the result is the same.",
+        },
+    )},
     must_award={
         "trade-off": [
             "Smaller pages waste less memory, but the block tables get longer.",
             "With smaller pages the fragmentation falls, but there are more table entries.",
-            "Smaller pages lower the waste, and raise the number of lookups.",
+            "you leave less of the last block empty so more requests fit, you pay with longer tables",
+            "Less unused space per request. More lookups.",
             "Larger pages waste more memory but need fewer table entries.",
         ]
     },
@@ -1120,6 +1210,8 @@ RUBRIC = Rubric(
             "Smaller pages raise the waste and shorten the tables.",
             "Larger pages waste less memory but need more table entries.",
             "With smaller pages the fragmentation rises and the number of table entries falls.",
+            "Smaller pages compress the keys, so each token gets cheaper; the cost is precision.",
+            "Smaller pages leave more of the last block empty, but the tables are shorter.",
         ]
     },
 )

@@ -176,22 +176,22 @@ def share(ops, blocks, page):
                 references[block] -= 1
                 gave += [block] if references[block] == 0 else []
             free = sorted(free + gave)
-            known = {key: block for key, block in known.items() if block not in gave}
+            known = {key: left for key, held in known.items() if (left := [block for block in held if block not in gave])}
             events.append({"gave": sorted(gave)})
             continue
         tokens, shared = prompt[0], []
         for k in range((len(tokens) - 1) // page):
-            block = known.get(tuple(tokens[k * page: (k + 1) * page]))
-            if block is None:
+            key = tuple(tokens[k * page: (k + 1) * page])
+            if key not in known:
                 break
-            shared.append(block)
+            shared.append(known[key][0])
         need = -(-len(tokens) // page) - len(shared)
         took, free = free[:need], free[need:]
         tables[request] = shared + took
         for k, block in enumerate(tables[request]):
             references[block] = references.get(block, 0) + 1
             if (k + 1) * page <= len(tokens):
-                known.setdefault(tuple(tokens[k * page: (k + 1) * page]), block)
+                known.setdefault(tuple(tokens[k * page: (k + 1) * page]), []).append(block)
         events.append({"shared": shared, "took": took})
     return events
 
@@ -205,22 +205,22 @@ def share(ops, blocks, page):
                 references[block] -= 1
                 gave += [block] if references[block] == 0 else []
             free = sorted(free + gave)
-            known = {key: block for key, block in known.items() if block not in gave}
+            known = {key: left for key, held in known.items() if (left := [block for block in held if block not in gave])}
             events.append({"gave": sorted(gave)})
             continue
         tokens, shared = prompt[0], []
         for k in range(len(tokens) // page):
-            block = known.get(tuple(tokens[: (k + 1) * page]))
-            if block is None:
+            key = tuple(tokens[: (k + 1) * page])
+            if key not in known:
                 break
-            shared.append(block)
+            shared.append(known[key][0])
         need = -(-len(tokens) // page) - len(shared)
         took, free = free[:need], free[need:]
         tables[request] = shared + took
         for k, block in enumerate(tables[request]):
             references[block] = references.get(block, 0) + 1
             if (k + 1) * page <= len(tokens):
-                known.setdefault(tuple(tokens[: (k + 1) * page]), block)
+                known.setdefault(tuple(tokens[: (k + 1) * page]), []).append(block)
         events.append({"shared": shared, "took": took})
     return events
 
@@ -231,21 +231,21 @@ def share(ops, blocks, page):
         if kind == "free":
             gave = tables.pop(request)
             free = sorted({*free, *gave})
-            known = {key: block for key, block in known.items() if block not in gave}
+            known = {key: left for key, held in known.items() if (left := [block for block in held if block not in gave])}
             events.append({"gave": sorted(gave)})
             continue
         tokens, shared = prompt[0], []
         for k in range((len(tokens) - 1) // page):
-            block = known.get(tuple(tokens[: (k + 1) * page]))
-            if block is None:
+            key = tuple(tokens[: (k + 1) * page])
+            if key not in known:
                 break
-            shared.append(block)
+            shared.append(known[key][0])
         need = -(-len(tokens) // page) - len(shared)
         took, free = free[:need], free[need:]
         tables[request] = shared + took
         for k, block in enumerate(tables[request]):
             if (k + 1) * page <= len(tokens):
-                known.setdefault(tuple(tokens[: (k + 1) * page]), block)
+                known.setdefault(tuple(tokens[: (k + 1) * page]), []).append(block)
         events.append({"shared": shared, "took": took})
     return events
 
@@ -259,21 +259,50 @@ def share(ops, blocks, page):
                 references[block] -= 1
                 gave += [block] if references[block] == 0 else []
             free = sorted(free + gave)
-            known = {key: block for key, block in known.items() if block not in gave}
+            known = {key: left for key, held in known.items() if (left := [block for block in held if block not in gave])}
             events.append({"gave": sorted(gave)})
             continue
         tokens, shared = prompt[0], []
         for k in range(-(-len(tokens) // page)):
-            block = known.get(tuple(tokens[: (k + 1) * page]))
-            if block is None:
+            key = tuple(tokens[: (k + 1) * page])
+            if key not in known:
                 break
-            shared.append(block)
+            shared.append(known[key][0])
         need = -(-len(tokens) // page) - len(shared)
         took, free = free[:need], free[need:]
         tables[request] = shared + took
         for k, block in enumerate(tables[request]):
             references[block] = references.get(block, 0) + 1
-            known.setdefault(tuple(tokens[: (k + 1) * page]), block)
+            known.setdefault(tuple(tokens[: (k + 1) * page]), []).append(block)
+        events.append({"shared": shared, "took": took})
+    return events
+
+# %% wrong="share" name="a page is known by one block only" keeps=2.25
+def share(ops, blocks, page):
+    free, known, references, tables, events = list(range(blocks)), {}, {}, {}, []
+    for kind, request, *prompt in ops:
+        if kind == "free":
+            gave = []
+            for block in tables.pop(request):
+                references[block] -= 1
+                gave += [block] if references[block] == 0 else []
+            free = sorted(free + gave)
+            known = {key: block for key, block in known.items() if block not in gave}
+            events.append({"gave": sorted(gave)})
+            continue
+        tokens, shared = prompt[0], []
+        for k in range((len(tokens) - 1) // page):
+            key = tuple(tokens[: (k + 1) * page])
+            if key not in known:
+                break
+            shared.append(known[key])
+        need = -(-len(tokens) // page) - len(shared)
+        took, free = free[:need], free[need:]
+        tables[request] = shared + took
+        for k, block in enumerate(tables[request]):
+            references[block] = references.get(block, 0) + 1
+            if (k + 1) * page <= len(tokens):
+                known.setdefault(tuple(tokens[: (k + 1) * page]), block)
         events.append({"shared": shared, "took": took})
     return events
 

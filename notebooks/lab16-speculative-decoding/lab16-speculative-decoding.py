@@ -920,6 +920,10 @@ print(f"bytes     {draft.num_parameters() / target.num_parameters():.3f}")
 print(f"measured  {took['draft'] / took['target']:.3f}")
 
 # %% [markdown]
+# **Where does a draft come from?** Usually it is a **smaller variant of the same family**, which shares the tokenizer and has read much the same text: that is the pair of this lab. Or it is a small
+# model **fine-tuned** on what the target writes (distilled): it costs what it cost before, `c` stays, and `a` goes up. The other way round, a target that was fine-tuned agrees less with its old draft: `a` falls
+# although nobody touched the draft, and the draft wants the same fine-tuning. In no case does the text change: a better draft is faster, not better.
+#
 # Write `choose(drafts, most, slope)`: `drafts` is a `dict` from names to `(a, c)`, the acceptance rate and the cost; `most` is the largest
 # number of drafted tokens that is allowed. A round costs `gamma * c` for drafting and one target pass over `gamma + 1` tokens, and
 # gives `expected_tokens(a, gamma)`. Return the tuple `(name, gamma)` with the most tokens for a unit of time, `1 <= gamma <= most`; or
@@ -966,6 +970,9 @@ with check.part("a bigger draft is not always better", weight=2):
     check.mistake("the bigger draft agrees more often and costs more than that is worth", when=got[0] == "big")
     check.equal(got, ("small", 6))
     check.equal(chosen({"small": (0.5, 0.04), "big": (0.95, 0.1)}, 10, 0.0), ("big", 10))
+    got = chosen({"smaller variant": (0.6, 0.05), "larger variant": (0.75, 0.25), "smaller variant, fine-tuned": (0.8, 0.05)}, 12, 0.0)
+    check.mistake("fine-tuning raises a and leaves c as it is: the same cost, more tokens a pass", when="fine-tuned" not in got[0])
+    check.equal(got, ("smaller variant, fine-tuned", 8))
 with check.part("compute-bound: verifying five tokens costs five", weight=2):
     got = chosen({"small": (0.8, 0.05)}, 8, 1.0)
     check.mistake("every verified token now costs a whole unit, and a round gives at most gamma + 1: nothing to win", when=got[1] > 0)
@@ -1110,35 +1117,56 @@ RUBRIC = Rubric(
     lab="A small model writes a few tokens ahead, the large one reads them all in a single pass and keeps what it agrees with. "
         "The rejected positions leave the cache. Every round gives at least one token.",
     terms={
-        "draft": "draft, draft model, drafter, small model, smaller model, assistant*, little model, helper",
-        "target": "target*, target model, large model, larger model, big model, bigger model, main model, verifier",
-        "tokens": 'token, tokens, candidates, candidate, "proposals", "proposal", guesses, drafted token, drafted tokens, proposed tokens, draft tokens',
-        "text": "text, output, answer, words",
+        "draft": "draft, draft model*, drafter, small model, smaller model, smaller one, small one, small, little model, little one, cheap model, fast model, tiny model, assistant*, helper*, intern, junior, proposer, speculator, first model",
+        "target": "target*, target model*, large model, larger model, large one, larger one, big model, bigger model, big one, bigger one, big, large, main model, strong model, verifier*, editor, senior, second model",
+        "tokens": "token, tokens, candidates, candidate*, proposal*, guesses, guess, drafted token*, \"drafted\", drafted ones, proposed token*, draft token*, draft's tokens, words, suggestions, all of them, all at once, those four, these four, the four",
+        "rest": "reject*, rest, remainder, tail, what follows, what comes after, everything after, everything behind, anything after, anything behind, all after, successors, suffix, crop*, discard*, drop*, throw*, thrown, toss*, bin, binned, "
+        "remove*, delet*, forgotten, forget*, cancel*, eras*, cut, truncat*, trim*, rolled back, roll back, undone, leave the cache, leaves the cache, leave, leaves, gone, out of the cache, from the cache, struck, strikes, wrong one, wrong ones, bad one, bad ones, first bad, first wrong, first no, first mismatch, replac*, resampl*, substitut*",
+        "text": "text, output, answer, whole text, versions, sequences, continuations",
         "cache": "cache*, kv cache, key-value cache",
-        "quality": "quality",
         "prompt": "prompt*",
     },
     slots={"state": Slot(
-        award=["draft makes/predicts tokens + target checks/keeps/controls tokens", "draft makes/predicts tokens + target changes/uses/predicts tokens",
-               "target checks/keeps/controls tokens", "* predicts/makes tokens + target checks"],
+        award=["target checks/judges/evaluates/accepts/decides/reads/keep/retain/hold/compares tokens", "target checks/judges/evaluates/accepts/decides/reads/keep/retain/compares draft",
+               "target checks/judges/evaluates/accepts/decides/keep/retain", "draft predicts/makes tokens + target checks/uses/calls/judges/evaluates tokens",
+               "target uses/judges/evaluates/looks tokens + * keep/retain/accepts tokens"],
         deny={
-            "draft makes/changes text": "The draft only proposes. Every token that stays has passed the target's rule.",
-            "target makes/predicts text": "The target reads what was drafted; say what it does with it.",
-            "draft controls tokens": "The rule, with the target's probabilities, decides; the draft only proposes.",
+            "draft checks/verifies/judges/evaluates/accepts tokens": "The other way round: the draft proposes, and the target decides what stays.",
+            "draft checks/verifies/judges/evaluates/accepts target": "The other way round: the draft proposes, and the target decides what stays.",
+            "draft decides/chooses/determines/dictates tokens": "The rule, with the target's probabilities, decides; the draft only proposes.",
+            "target proposes tokens": "The draft proposes; the target reads what was drafted.",
+            "target proposes draft": "The draft proposes; the target reads what was drafted.",
+            "draft changes/rewrites/finishes text": "The draft only proposes. Every token that stays has passed the target's rule.",
+            "target improves/polishes/corrects text": "The target changes no text: it keeps a beginning of what was drafted, and gives one token.",
+            "draft replaces tokens": "The token in place of a rejected one is the target's.",
+            "draft corrects/fixes/repeats tokens": "The token in place of a rejected one is the target's.",
+            "says: draft/drafter/assistant/small checks/verifies/accepts/judges/decides/rejects/validates, draft then checks/verifies, draft model checks/verifies/accepts/judges/decides/rejects, small model checks/verifies/accepts/judges/decides/rejects, small one checks/verifies/accepts/judges/decides/rejects, checked/verified/judged/accepted/rejected by the draft/drafter/small/assistant": "The other way round: the draft proposes, and the target decides what stays.",
+            "says: rejected one/ones/token/tokens/part/positions stay/stays/remain/remains, rejected .. stay/remain/stays/remains/kept in the cache, left in the cache, nothing is ever rejected, nothing is rejected, never rejected": "Rejected positions leave the cache.",
+            "says: no token at all, gives/give/yields/yield/produces no token/tokens, zero tokens, all four are thrown/discarded/rejected/dropped, throws/throw away all four/4, throws/throw all four/4, discards/discard/drops/drop all four/4, drops/discards/rejects "
+            "the whole draft, whole round is lost, round is wasted, starts/start over, start/starts from scratch": "What comes before the first rejected token stays, and the target gives one token more: no round is empty.",
+            "says: once for each/every, once per token, once a token, pass for each/every, pass per token, a pass each, own pass, four/4/five/5 target passes, four/4/five/5 passes of the target, checks/verifies .. one by one, checks/verifies .. one after, checks/verifies .. separately/individually, "
+            "verifies/checks .. one at a": "The target reads all drafted tokens in one pass.",
+            "says: full versions, whole versions, versions of the text, votes, best one, best of, picks the best, average of, averages, mixes, blends, half of the text, worse quality, quality is worse, quality drops": "The draft proposes a few tokens; the target's rule keeps a beginning of them, and the text is the target's.",
+            "says: back to the draft, draft tries again, draft model tries again, draft writes it again, draft has to write, draft must write, draft redoes, draft resamples, replaced/corrected/resampled by the draft/small, another token of/from the draft, new draft token": "The token in place of a rejected one is the target's.",
+            "says: emitted as they are, accepted as they are, taken as they are, without check/checking/looking, without being checked, accepts all of them, accepts everything, all are accepted": "The target checks every token that stays.",
         },
-        names=["draft", "target"],
+        names=["target", "rest"],
+        topic=["draft", "tokens"],
+        loose=True,
     )},
     must_award={"state": [
         "The draft proposes four tokens, and the target checks all of them in one pass; the rejected tokens are removed from the cache.",
-        "The draft model generates 4 tokens and the target verifies them in a single pass, keeping the accepted tokens.",
+        "The draft model generates 4 tokens and the target verifies them in a single pass, keeping the accepted tokens; the rest is dropped.",
         "The draft writes four tokens, the target accepts some of these tokens and replaces the first rejected one, and the cache is cropped.",
-        "Four tokens are drafted by the small model; the target decides in one pass which tokens stay.",
+        "little one guesses 4, the big one reads all 4 in one go and keeps the good ones up to the first wrong one, the rest goes out of the cache",
     ]},
     must_deny={"state": [
-        "The draft writes the text and the target writes the rest of the text.",
-        "The draft decides which tokens of the target are kept.",
-        "The target writes the text and the draft makes the text shorter.",
-        "Half of the text is written by the draft, so the quality is worse.",
+        "The target writes four tokens, and the draft checks them and removes the rejected ones.",
+        "The draft decides which tokens of the target are kept, and the rest is rejected.",
+        "The draft writes four tokens, the target checks them, and the rejected ones stay in the cache.",
+        "The draft writes four tokens and the target checks each in its own pass; the rejected ones are removed.",
+        "If one token is rejected, the target throws away all four and the round gives no token at all, so the draft starts over.",
+        "The draft writes four tokens, the target checks them, and the rejected ones are replaced by the draft.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("one-round"), RUBRIC, {})["state"], "what draft, target and cache do in a round")
@@ -1158,38 +1186,48 @@ RUBRIC = Rubric(
     question="Which axis of the target's input is longer than in plain decoding, with its numbers.",
     lab="It returns logits for five positions. Later passes are five tokens wide. A pass is not a token any more.",
     terms={
-        "sequence": "sequence, sequence axis, sequence length, sequence dimension, second axis, second dimension, token axis, time axis, length axis, seq*, dim 1, axis 1, length",
-        "positions": "position*, token, tokens, columns, width, wide",
-        "batch": "batch*, batch axis, first axis, dim 0, axis 0",
-        "target": "target*, large model",
-        "draft": "draft, drafted, draft model",
-        "vocabulary": "vocabulary*, vocab, logits axis",
-        "passes": "pass, passes, calls",
+        "sequence": "sequence*, sequence axis, sequence length, sequence dimension, sequence dim, second axis, second dimension, second dim, second number, token axis, tokens axis, axis of tokens, axis of the tokens, token dimension, token direction, token count, time axis, time dimension, "
+        "length axis, length dimension, length, position axis, position dimension, axis of positions, axis of the positions, seq*, seqlen, dim 1, axis 1, dimension 1, last axis, last dimension, width, wide",
+        "positions": "position*, token*, columns, entries, id, ids, input_ids, slots, inputs",
+        "drafted": "drafted, drafted token*, drafted one*, drafted position*, draft*, draft token*, candidate*, guess*, proposed token*, proposal*, extra, additional, speculated token*, tokens of the draft",
+        "batch": "batch*, batch axis, batch dimension, first axis, first dimension, dim 0, axis 0",
+        "vocabulary": "vocabulary*, vocab*, logits axis",
+        "width": "hidden*, hidden axis, feature*, channel*, head, heads, layer*, embedding*",
+        "prompt": "prompt*, prefill, of prompt",
     },
     slots={"axis": Slot(
-        amounts=Amounts(shapes=[(1, 5), (1, 5, 1024)], counts={"positions": [5, 4, 1], "sequence": [5, 1, 4], "batch": 1, "vocabulary": 1024}, key=["positions", "sequence"]),
+        amounts=Amounts(shapes=["later passes", "first pass", "logits", (5, 1024)],
+                        counts={"positions": [5, 1, 4, 78, 74, 2, 3], "sequence": [5, 1, 78, 74, 2, 3], "drafted": [4, 5, 3, 1], "batch": 1, "vocabulary": 1024, "prompt": [74, 78, 4]},
+                        key=["positions=5", "sequence=5", "positions=78", "sequence=78", "drafted=5"]),
         topic=["sequence", "positions"],
         deny={
-            "batch grows": "The batch stays 1: assisted decoding is for one sequence.",
-            "draft grows batch": "The batch stays 1: assisted decoding is for one sequence.",
-            "vocabulary grows": "The vocabulary is the same as ever.",
+            "batch grows/becomes": "The batch stays 1: assisted decoding is for one sequence.",
+            "* grows/widens batch": "The batch stays 1: assisted decoding is for one sequence.",
+            "vocabulary grows/becomes": "The vocabulary is the same as ever.",
+            "width grows/becomes": "What is wider is the number of tokens that go in, nothing inside the model.",
+            "says: batch/vocabulary/vocab/hidden/head/layer/feature/channel axis/dimension is longer/larger/bigger/wider, is the batch/vocabulary/vocab/hidden/embedding/head/heads/layer/layers/feature/channel, it's the batch/vocabulary/vocab/hidden/embedding/head/layer/feature/channel, "
+            "batch of 5, batch of five, batch size 5, batch size of 5, batch size is 5, five sequences, 5 sequences, 5 parallel sequences, five parallel sequences, one row for each, sequences in parallel, candidates in parallel as, 5 rows, five rows": "The batch stays 1: what is longer is the axis of the tokens.",
+            "says: instead of 5, instead of five, rather than 5, rather than five, shorter than in plain, shorter than in normal": "The other way round: plain decoding gives the target one token a pass.",
         },
+        loose=True,
     )},
     must_award={"axis": [
         "The sequence axis is longer: a pass has 5 positions instead of 1.",
         "The target gets 5 tokens in a pass, so its input is (1, 5) and no longer (1, 1).",
         "The sequence axis grows from 1 to 5, the four drafted tokens and the last one.",
-        "The second axis: 5 positions, of which 4 tokens are drafted.",
+        "Second axis: five tokens go in where plain decoding has one; 78 instead of 74 in the first pass.",
     ]},
     must_deny={"axis": [
         "The batch axis grows from 1 to 5 because five tokens are checked.",
-        "The sequence axis has 9 positions in each pass.",
+        "The sequence axis is 9 in each pass.",
         "The vocabulary axis grows to 5 positions.",
         "The batch is 5 in the target.",
+        "It is the batch axis: 5 sequences in parallel instead of 1.",
+        "The sequence axis is 1 instead of 5.",
     ]},
-    example_facts={},
+    example_facts={"first pass": (1, 78), "later passes": (1, 5), "last pass": (1, 2), "plain decoding": (1, 1), "prompt": (1, 74), "logits": (1, 5, 1024)},
 )
-check.slot(lambda: grade(check.explanation("one-round"), RUBRIC, {})["axis"], "which axis is longer, with its numbers")
+check.slot(lambda: grade(check.explanation("one-round"), RUBRIC, RUBRIC.example_facts)["axis"], "which axis is longer, with its numbers")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1206,24 +1244,45 @@ RUBRIC = Rubric(
     question="What you gain and what you pay when you draft more tokens a round.",
     lab="How far does a longer draft help? Tokens a pass are not tokens a second. Drafting has a price too.",
     terms={
-        "drafted": "drafted tokens, draft length, gamma, longer draft, longer drafts, draft tokens, tokens drafted, draft more, more tokens a round, speculated tokens",
-        "passes": "target passes, target pass, target calls, passes of the target, target forward passes, passes",
-        "emitted": "tokens per pass, tokens a pass, tokens per target pass, tokens per round, accepted tokens",
-        "waste": "waste, wasted tokens, wasted work, thrown away, thrown-away tokens, discarded tokens, rejected tokens, rejections, wasted drafts, draft passes, drafting, drafting time, draft cost",
+        "drafted": "drafted tokens, draft length, gamma, \u03b3, longer draft*, long draft*, draft tokens, tokens drafted, draft more, draft more tokens a round, drafting more tokens a round, draft more tokens, draft more tokens per round, draft more tokens each round, speculated tokens, speculation length, guesses per round, num_assistant_tokens",
+        "passes": "target passes, target pass, target calls, target steps, target runs, target's passes, passes of the target, pass of the target, target forward*, target forward passes, passes through the target, passes of the big model, passes of the large model, big model passes, big-model passes, big passes, "
+        "large model passes, calls of the target, calls of the big model, calls to the target, runs of the target, runs of the big model, trips through the big model, trips through the target, passes, weight reads, reads of the weights, readings of the weights, target has to run, target must run, target runs, look less often, looks less often, run less often, runs less often, called less often, is called less often, needed less often, used less often",
+        "emitted": "tokens per pass, tokens a pass, tokens/pass, tokens per target pass, tokens per big pass, tokens for one target pass, tokens for one pass, tokens for each pass, tokens for each target pass, tokens in each round, tokens each round, tokens per round, tokens a round, tokens out of each reading, tokens out of each pass, tokens out of one pass, "
+        "tokens from each pass, tokens from one pass, tokens emitted per pass, tokens of one pass, tokens per call, tokens per step, accepted tokens, tokens accepted, accepted per pass, tokens at once, tokens per reading, tokens per verification, tokens in one pass, tokens in a pass, tokens with one pass",
+        "acceptance": "acceptance*, acceptance rate, acceptance probability, chance of acceptance, accepted share, likely to be accepted, likely to survive, agreement, chance to be accepted, chance that last tokens are accepted, chance that they are accepted, hit rate",
+        "waste": "waste*, wasted tokens, wasted work, wasted positions, wasted drafts, wasted compute, wasted draft work, thrown away, thrown-away tokens, throw away, thrown out, discarded tokens, discarded compute, discarded work, discarded, rejected tokens, rejected work, rejected, rejections, rejects, reject, useless tokens, useless work, in vain, "
+        "draft passes, draft pass, passes of the draft, draft steps, draft calls, draft runs, draft work, draft time, draft compute, draft calculation, draft computation, draft cost, drafting, drafting time, drafting work, drafting cost, calculation of the draft, work of the draft, time in the draft, time of the draft, intern time, passes of the small model, small model passes, small-model passes, "
+        "calls of the small model, calls of the draft, runs of the draft, time of the small model, work of the small model, work in the draft, drafting passes, draft overhead, overhead, tokens which are rejected, tokens that are rejected, tokens that get rejected, guesses that get binned, positions that do not survive, tokens that don't survive, tokens that do not survive",
     },
-    slots={"trade-off": Slot(trend=Trend("drafted", gain={"passes": "down", "emitted": "up"}, cost={"waste": "up", "compute": "up"}, asked="up",
-                                         says={"waste up": "are thrown away, get thrown away, is thrown away, are wasted, is wasted, are discarded, in vain, for nothing, are rejected"}))},
+    slots={"trade-off": Slot(
+        trend=Trend("drafted", gain={"passes": "down", "emitted": "up", "speed": "up"}, cost={"waste": "up", "compute": "up"}, also={"acceptance": "down", "quality": "same"}, asked="up",
+                    says={
+                        "passes down": "saves/save target passes/calls, has to look less often, look less often, fewer trips, fewer reads, weights are read less, weights less often, runs less often",
+                        "emitted up": "give/gives/giving/bring/brings/yield/yields/produce/produces/get/gets/emit/emits more tokens, more tokens per/a/each/out/from/for/in/with one/each/every/target, up to five tokens, up to 5 tokens, up to .. tokens per target/pass, gets/get further per pass, raises the ceiling",
+                        "waste up": "are thrown away, get thrown away, is thrown away, gets thrown away, thrown out, gets thrown out, are wasted, is wasted, gets wasted, are discarded, in vain, for nothing, are rejected, get rejected, is rejected, gets rejected, get binned, get dropped, gets struck, are struck, burned the compute, waste computation, "
+                        "draft needs more time, draft needs longer, draft must run more, draft has to run more, draft runs more, costs .. draft time/work/passes, pay .. draft passes/time/work, paid for drafting, pay for drafting, costs .. drafting, spend .. on the draft, spend more on, intern time, extra draft, later guesses are the least, later tokens are less, less likely to survive, less likely to be accepted, "
+                        "do not survive, don't survive, does not survive, don't get accepted, not accepted, come after a rejection, comes after a rejection, one more draft pass, one more pass of the draft, likely to be thrown",
+                    }),
+        deny={
+            "says: quality becomes/gets/is worse, worse quality, lower quality, less quality, quality drops/falls/suffers, text becomes/gets worse, output changes, less accurate, lower accuracy, accuracy drops/falls, loses accuracy, written by the small": "The rule keeps the target's distribution whatever is drafted.",
+            "says: acceptance rate goes/go up, acceptance rate rises/increases/grows, acceptance goes/go up, acceptance rises/increases, higher acceptance, more likely to be accepted, rejected less, fewer rejections, fewer rejected, less waste, less rejected, fewer draft passes, less draft work, save/saves draft passes, "
+            "more target passes, more passes of the target, disk space": "The later a drafted token stands, the less likely it counts; drafting more costs more drafting, and spares passes of the target.",
+        },
+    )},
     must_award={"trade-off": [
         "A longer draft needs fewer target passes, but more rejected tokens.",
         "When more tokens are drafted the target passes go down, but more of the tokens are thrown away.",
         "With a larger gamma there are fewer passes of the target, but more compute is spent.",
         "The tokens per pass go up, but so do the rejected tokens.",
+        "You save passes of the big model and pay with draft time.",
     ]},
     must_deny={"trade-off": [
         "A longer draft needs more target passes and less compute.",
         "More drafted tokens mean more target passes and less waste.",
         "Longer drafts reduce the waste and need fewer target passes.",
         "With a larger gamma the tokens per pass go down and the compute goes down.",
+        "You get more tokens per target pass, but the quality of the text becomes worse.",
+        "Drafting more makes the acceptance rate go up, so there are fewer target passes.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("one-round"), RUBRIC, {})["trade-off"], "what a longer draft gains and costs")
@@ -1237,7 +1296,7 @@ check.score()
 #   error rate, and the same test caught decoders that look almost the same in code.
 # * **A pass is not a token.** The target reads $\gamma + 1$ positions at once, prefill included, and the cache forgets what was rejected.
 # * **The acceptance rate counts what was tested.** Tokens behind a rejection were never looked at.
-# * **A bigger draft is not always better.** It agrees more often and costs more. In a launch-bound step it is the *layers* of the
+# * **A bigger draft is not always better.** It agrees more often and costs more. A smaller variant of the target, fine-tuned on what the target writes, agrees more often at the same cost. In a launch-bound step it is the *layers* of the
 #   draft that cost, in a memory-bound one its bytes.
 # * **Speculation buys latency with arithmetic.** Where arithmetic is what is short, at large batches, there is nothing to buy. It is also for
 #   one sequence at a time in this library.

@@ -445,14 +445,18 @@ with when_written("quantize", "restore", "bits_per_weight"):
 #
 # *difficulty 3 of 3 · 8 minutes · 3 points*
 #
-# Somebody hands you a fine-tuned copy of the model. It computes the same, to the last bit. But in 4 bits it is much worse than the model
-# that you know, and only in one place, which depends on your name:
+# Somebody hands you a fine-tuned copy of the bundled model (of that one whatever `MODEL` says: exercises 4 and 5 hold several copies, and the grader asks about its
+# 8 layers and 704 channels). It computes the same, to the last bit. But in 4 bits it is much worse than the model that you know, and only in one place, which depends
+# on your name:
 
 # %%
 from inferlab.lab.lowbits import with_outlier
 
-suspect = with_outlier(model, lab.variant(16))
-print("the same logits:", torch.equal(suspect(ids).logits, model(ids).logits))
+healthy, words = (model, tokenizer) if MODEL == "bundled" else load_language_model("bundled", lab.device, dtype=torch.float32)
+prompt = words(text, return_tensors="pt").input_ids.to(lab.device)
+suspect = with_outlier(healthy, lab.variant(16))
+exact = healthy(prompt).logits
+print("the same logits:", torch.equal(suspect(prompt).logits, exact))
 
 # %% tags=["demo"]
 import copy
@@ -466,10 +470,9 @@ with when_written("quantize", "restore"):
                 part.weight.copy_(restore(*quantize(part.weight, 4, group or part.weight.shape[1])))
         return twin
 
-    exact = model(ids).logits
     for group in (None, 32):
-        for name, candidate in (("model", model), ("suspect", suspect)):
-            off = (in_four_bits(candidate, group)(ids).logits - exact).norm() / exact.norm()
+        for name, candidate in (("model", healthy), ("suspect", suspect)):
+            off = (in_four_bits(candidate, group)(prompt).logits - exact).norm() / exact.norm()
             print(f"{name:8} one scale for {group or 'a row':>5}: logits off by {off:.1%}")
 
 # %% [markdown]
@@ -481,7 +484,7 @@ with when_written("quantize", "restore"):
 #
 # <details><summary>Hint</summary>
 # Compare each column of a <code>down_proj.weight</code> with the others of its matrix: its largest absolute value over the median of
-# all columns' largest values, and do the same in the healthy model. Beware: trained matrices have columns that are two or four times as large as the median. You look
+# all columns' largest values, and do the same in <code>healthy</code>. Beware: trained matrices have columns that are two or four times as large as the median. You look
 # for one that is far beyond.
 # </details>
 
@@ -539,7 +542,7 @@ clipped = copy.deepcopy(suspect)
 for layer in clipped.model.layers:
     down = layer.mlp.down_proj.weight
     down.copy_(down.clamp(-down.abs().amax(0).median() * 4, down.abs().amax(0).median() * 4))
-print(f"clipped: logits off by {(clipped(ids).logits - model(ids).logits).norm() / model(ids).logits.norm():.1%}")
+print(f"clipped: logits off by {(clipped(prompt).logits - exact).norm() / exact.norm():.1%}")
 
 # %% [markdown]
 # The large weights mattered. What is free is *where* the size of a channel is kept: multiplying a row of `up_proj` by any $s>0$ and dividing the same
@@ -637,9 +640,9 @@ with when_written("quantize", "restore", "migrate"):
         up, down = migrate(layer.mlp.up_proj.weight, layer.mlp.down_proj.weight)
         layer.mlp.up_proj.weight.copy_(up)
         layer.mlp.down_proj.weight.copy_(down)
-    print("the same logits:", torch.equal(repaired(ids).logits, model(ids).logits))
+    print("the same logits:", torch.equal(repaired(prompt).logits, exact))
     for name, candidate in (("suspect", suspect), ("repaired", repaired)):
-        off = (in_four_bits(candidate, None)(ids).logits - model(ids).logits).norm() / model(ids).logits.norm()
+        off = (in_four_bits(candidate, None)(prompt).logits - exact).norm() / exact.norm()
         print(f"{name:8} in 4 bits, one scale a row: logits off by {off:.1%}")
 
 # %% [markdown]
@@ -960,35 +963,54 @@ RUBRIC = Rubric(
     lab="Codes and scales in place of the matrices. Codes and scales live inside the layers; between them nothing is quantized. "
         "Weights-only quantization does not shrink it.",
     terms={
-        "weights": "weight*, weight matrices, matrices, parameters, linear layers, linear weights, weights of the linear layers",
-        "cache": "cache*, kv cache, keys and values, key-value cache",
-        "activations": "activation*, hidden states, outputs between the layers",
-        "codes": "codes, code, int8 codes, integer codes, integers, int8, 8-bit integers, scales, scale, codes and scales, int8 codes and scales",
-        "quantization": "quantization, quantisation, int8 quantization, weight-only quantization, weights-only quantization, torchao",
-        "embedding": "embedding*, embed_tokens",
-        "requests": "requests, twice as many requests",
+        "weights": "weight*, weight matrices, weight matrix, linear matrices, matrices, matrix, parameters, parameter*, linear, linears, linear layers, linear layer*, linear module*, linear weights, weights of the linear layers, layers' weights, weights of linear layers, matrices of linear layers, numbers of linear layers",
+        "cache": "cache*, kv cache, keys and values, key-value cache, key/value cache, k/v cache, keys, values of the cache, cache of keys and values, memory of cache",
+        "activations": "activation*, hidden states, outputs between the layers, what flows between layers, what flows between the layers",
+        "codes": "code*, int8 code*, integer code*, integer*, int8, int 8, 8-bit, 8 bit, 8-bit code*, 8-bit integer*, one-byte code*, one byte code*, byte code*, one-byte integers, 1 byte ints, ints, int8 numbers, int8 integers, codes and scales, int8 codes and scales, codes of 8 bit",
+        "scales": "scale*, scale factor*, scaling factor*, row scales, float scale*",
+        "quantization": "quantization, quantisation, quantizing, quantising, int8 quantization, weight-only quantization, weights-only quantization, torchao, int8 run",
+        "embedding": "embedding*, embed_tokens, embedding table, norm*, norm weights",
+        "requests": "requests, request, twice as many requests, users, people",
     },
     slots={"state": Slot(
-        award=["quantization changes weights", "* changes weights", "* keeps weights", "codes changes weights", "weights is codes", "quantization shrinks weights"],
+        award=["quantization changes weights", "* changes weights", "weights changes/becomes/matches/moves/passes codes", "weights changes/becomes codes", "weights turn/becomes", "codes changes/matches/becomes weights", "weights is codes", "quantization moves/keeps/uses/matches codes",
+               "quantization changes/moves/matches/decodes weights", "* stores/saves/holds/converts/swaps/turns weights", "weights predicts codes", "* exchange weights", "* puts/places codes"],
         deny={
-            "quantization shrinks/changes cache": "The cache was not quantized: keys and values are float32 as before.",
-            "* shrinks cache": "The cache was not quantized: keys and values are float32 as before.",
+            "quantization changes/shrinks cache": "The cache was not quantized: keys and values are float32 as before.",
+            "* shrinks/halves/shrink/reduces/compresses/converts/turns cache": "The cache was not quantized: keys and values are float32 as before.",
+            "cache becomes/shrinks codes": "The cache was not quantized: keys and values are float32 as before.",
+            "cache shrink/halve/shrinks": "The cache was not quantized: keys and values are float32 as before.",
+            "cache predicts codes": "The cache was not quantized: keys and values are float32 as before.",
             "quantization changes activations": "Between the layers everything is float32 as before.",
+            "* converts/turns/replaces/compresses/swaps activations": "Between the layers everything is float32 as before.",
+            "* converts/turns/replaces/compresses/swaps embedding": "The embedding is looked up, not multiplied with: it stays float32.",
             "cache is codes": "The cache was not quantized: keys and values are float32 as before.",
+            "activations is codes": "Between the layers everything is float32 as before.",
+            "embedding is codes": "The embedding is looked up, not multiplied with: it stays float32.",
+            "weights stay/remain": "The weights of the linear layers are what was replaced.",
+            "says: cache is halved/halfed/quantized/quantised/smaller/int8/compressed/converted/replaced, cache gets/becomes/is smaller, cache was quantized/quantised/halved/converted/compressed, cache as well, cache too becomes, cache also shrinks/becomes/gets, cache is also quantized/int8/halved/smaller/converted, cache .. in int8, cache .. to int8, as well as the cache, as well as the keys, weights and the kv cache by, "
+            "weights and the cache by/to/into/are/become, weights and cache by/to/into/are/become, weights and kv cache are/become/to/into, both weights and cache, both the weights and the cache, as well as the keys": "The cache was not quantized: keys and values are float32 as before.",
+            "says: embedding included, including the embedding/embeddings/norms, and the embedding by/to/into, everything is int8, everything becomes int8, everything to int8, all tensors, all numbers in the model, all of the weights and": "The embedding and the norms stay float32.",
+            "says: activations in int8, activations to int8, activations are int8, activations become int8, activations are quantized/quantised, activations into int8, activations with int8, activations by int8": "Between the layers everything is float32 as before.",
+            "says: leaves/leaving/keeps the weights as/in/untouched/alone, weights are untouched/unchanged, weights stay/remain/are/keep float/float32/in/as/untouched, weights are left alone, weights themselves stay, does not/doesn't replace/touch/change the weights, not the weights": "The weights of the linear layers are what was replaced.",
+            "says: so twice as many requests, twice as many requests fit, more requests can fit, so more people/users, fit more people/users/requests": "The cache decides how many requests fit, and it was not quantized.",
         },
-        topic=["weights"], names=["cache"],
+        topic=["cache", "activations", "embedding"], names=["weights"],
+        loose=True,
     )},
     must_award={"state": [
         "Quantization replaces the weights of the linear layers by int8 codes and scales; the cache keeps its float32 values.",
         "The weights are replaced by int8 codes and a scale for each row, while the cache and the activations stay in float32.",
         "It turns the weight matrices into int8 codes with scales and leaves the KV cache alone.",
-        "Only the weights were converted to int8 codes and scales, the cache is the same as before.",
+        "only the weights of linear layers get swapped for int8 codes and scales, cache stays the same as before",
     ]},
     must_deny={"state": [
         "Quantization shrinks the cache and the weights to int8.",
         "The quantization converts the cache to int8 codes, so more requests fit.",
         "Quantization changes the activations to int8, and the cache shrinks.",
         "It shrinks the KV cache, because the weights are int8 now.",
+        "The KV cache becomes int8 codes and scales, and the weights stay float32.",
+        "It replaces the weights by int8 codes, and the cache is halved.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("what-shrank"), RUBRIC, {})["state"], "what is replaced, by what, and what is not")
@@ -1008,32 +1030,43 @@ RUBRIC = Rubric(
     question="Along which axis a scale is shared in the int8 model, and in groups of which size in a matrix with 704 columns.",
     lab="One int8 code a weight and one float32 scale a row.",
     terms={
-        "row": "row*, per row, each row, output channel, output channels, last axis, input axis, last dimension",
+        "row": "row, rows, row*, per row, each row, row-wise, rowwise, per-row, output channel*, per output channel, per-channel, per channel, output row*, output feature*, last axis, last dimension, last dim, input axis, input dimension, input dim, column dimension, column axis, columns axis, columns of a row, columns of each row, "
+        "columns of one row, columns of the row, over the columns, across the columns, along the columns, across columns, over columns, axis 1, dim 1, second axis, second dimension, axis -1, dim -1, horizontally",
         "columns": "column*",
-        "scale": "scale*",
-        "weights": "weights, weight, values, numbers, codes, neighbors, entries, elements",
-        "matrix": "matrix, whole matrix, tensor",
+        "scale": "scale*, scaling factor*, scale factor*",
+        "weights": "weight*, values, value, numbers, codes, neighbors, neighbours, entries, elements, element, members, long, size, length, wide, share it, together",
+        "matrix": "matrix, matrices, tensor",
         "group": "group*",
     },
     slots={"axis": Slot(
-        amounts=Amounts(counts={"row": [1, 704, 256], "columns": [704], "weights": [704], "group": [704, 1], "scale": [1, 256, 704]}, key=["weights", "group", "row", "columns"]),
+        amounts=Amounts(shapes=["down_proj"], counts={"row": [704, 256], "columns": 704, "weights": 704, "group": [704, 1]}, key=["weights=704", "group=704", "row=704", "columns=704"]),
         topic=["row"],
-        deny={"columns uses/keeps scale": "A column has no scale of its own: each row has one."},
+        deny={
+            "columns uses/keeps/get/have scale": "A column has no scale of its own: each row has one.",
+            "says: each/every column has/gets/keeps/owns, column has its own, column has one, columns has its own, columns have their own, column gets, scale per column, scale for each/every column, one per column, per column, along the colum with, column with 704, down a column, along a column, along each column, along the column so, along one column, scale of each/every column, within a column, in one column, inside a column, of a column share, columns share a scale with, column-wise, columnwise, "
+            "rows of a column, rows share one, all 256 rows, vertically, first axis, axis 0, dim 0, input channel": "A column has no scale of its own: each row has one.",
+            "says: whole matrix, hole matrix, entire matrix, full matrix, complete matrix, per tensor, per-tensor, one scale for the matrix, each/every matrix has one, single scale for the matrix, for all rows, per layer, whole layer": "Each row has a scale of its own.",
+        },
+        loose=True,
     )},
     must_award={"axis": [
         "The scale is shared along a row: in a matrix with 704 columns one scale serves 704 weights.",
         "Each row has its own scale, so the groups hold 704 weights.",
         "One scale is shared by all 704 weights of a row.",
         "A scale is shared along the last axis, in groups of 704.",
+        "per row, so 704 numbers use the same scale",
     ]},
     must_deny={"axis": [
-        "Each row has groups of 32 weights that share a scale.",
+        "Each row has its own scale, in groups of 32.",
         "The scale is shared by the whole matrix of 99 rows.",
         "Each column has its own scale, 256 weights share it.",
-        "There is one scale for groups of 128 weights in a row.",
+        "A scale is shared along the row by groups of 128.",
+        "There is one scale for the whole matrix with its 704 columns.",
+        "The scale is shared down a column, and all of the 704 columns have one.",
     ]},
+    example_facts={"down_proj": (256, 704), "gate_proj": (704, 256), "q_proj": (256, 256), "k_proj": (64, 256), "lm_head": (1024, 256)},
 )
-check.slot(lambda: grade(check.explanation("what-shrank"), RUBRIC, {})["axis"], "along which axis a scale is shared, with the group's size")
+check.slot(lambda: grade(check.explanation("what-shrank"), RUBRIC, RUBRIC.example_facts)["axis"], "along which axis a scale is shared, with the group's size")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1050,21 +1083,34 @@ RUBRIC = Rubric(
     question="What you gain and what you pay when you make the groups smaller.",
     lab="A smaller group has a smaller largest number, so its steps are finer; and it pays for more scales. A smaller group buys less, and costs bits too.",
     terms={
-        "groups": "group*, group size, size of the groups",
-        "scales": "scales, number of scales, scale storage, bits per weight, bits a weight, bytes of the scales",
+        "groups": "group*, group size, size of the groups, groupsize, block*, groups are more small, group is more small, more small groups, more small group",
+        "small": "small group*, tiny group*, little group*, groups of 32, groups of 128, groups of 8, groups of 64, every little group, every small group, each small group, each little group, per group, each group, every group",
+        "scales": "scale*, number of scales, scale storage, scales must be saved, scales have to be saved, scales need to be saved, scales to save, scale must be saved, scale for every group, scale for each group, scale for every little group, scale for every small group, scale for each small group, scale per group, scales per group, scale of its own, scale for every one, scale factors, bits per weight, bits a weight, bits/weight, extra bits, overhead bits, overhead, bits for scales, bits, bytes of the scales, bytes for scales, metadata, size, file, file size, model size, bytes",
+        "step": "step*, step size, quantization step, rounding step, grid, spacing, resolution",
     },
-    slots={"trade-off": Slot(trend=Trend("groups", gain={"quality": "down"}, cost={"memory": "down", "scales": "down"}, asked="down"))},
+    slots={"trade-off": Slot(
+        trend=Trend("groups", gain={"quality": "down", "step": "up"}, cost={"memory": "down", "scales": "down", "compute": "down"}, also={"time": "down"}, asked="down",
+                    says={
+                        "quality up": "finer step/steps/grid, finer quantization step, steps are finer, step is finer, smaller step/steps, closer to the original/real/true/float, nearer to original, nearer to the original, less rounding, outlier .. only .. few, outlier .. fewer neighbours/neighbors/weights, outlier is confined, outliers are confined, isolate/isolates/confine/confines/contain/contains .. outlier/outliers, "
+                                      "damages/hurts/spoils/ruins/affects/messes up only few, damages/hurts/spoils/ruins/affects/messes only its, hurts fewer, can't wreck, cannot wreck/ruin/spoil, can't ruin/spoil, only .. neighbours/neighbors, confined to a smaller, confined to its, precision better, better precision, win precision, gain precision, follows the biggest number of small, own largest number, smaller largest, smaller maximum, local maximum",
+                        "quality down": "coarser step/steps/grid, steps are coarser, steps get coarser, bigger step/steps, larger step/steps",
+                        "scales up": "scale of its own, own scale, scale for each/every, for every/each group .. scale, each/every group .. own scale, extra scales, additional scales, many scales, more of them, four times as many, store many scales, one scale is needed, scale needed for, more scales, have to store, must store, must be saved, must be stored",
+                    }),
+    )},
     must_award={"trade-off": [
         "Smaller groups make the error smaller, but they need more memory because more scales are stored.",
         "With smaller groups the quality goes up, but the memory goes up as well.",
         "Smaller groups are more accurate, but they need more scales.",
         "The error goes down, but more memory is needed for the scales.",
+        "an outlier only hurts few neighbours, but you have to store more scales",
     ]},
     must_deny={"trade-off": [
         "Smaller groups make the error larger and need less memory.",
         "Smaller groups need less memory and lower the error.",
         "With smaller groups the quality goes down, and the memory goes down as well.",
         "Larger groups make the error smaller, but need more memory.",
+        "With smaller groups there are fewer scales, but the steps get coarser.",
+        "Smaller groups make decode faster, but the accuracy gets worse.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("what-shrank"), RUBRIC, {})["trade-off"], "what smaller groups gain and cost")
