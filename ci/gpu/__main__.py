@@ -100,7 +100,11 @@ def part_trace(s: Session) -> None:
     found = {"steps": steps, "size": size, "sums": tracing.sums(pipe, call, s.device)}
     s.say("trace")(found)
     found["boundary_us"] = tracing.boundary_us(s.device)
-    found["cost"] = tracing.cost(pipe, call, s.device, 2 if s.tiny else s.options.rounds, lambda: call(2))
+    found["pieces_us"] = tracing.pieces_us(s.device, 50 if s.tiny else 2000)
+    s.say("trace")(found)
+    found["cost"] = cost = tracing.cost(pipe, call, s.device, 2 if s.tiny else s.options.rounds, lambda: call(2))
+    default = next(row for row in cost["rows"] if row["name"] == "default depth")
+    default["counted"] = tracing.counted(default, found["boundary_us"]["parts"], cost["untraced_seconds"][0])
     s.say("trace")(found)
 
 
@@ -234,7 +238,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--model", default="full", help="pictures: full or bundled (full)")
     parser.add_argument("--tiny", action="store_true", help="small sizes and the bundled language model: a rehearsal")
-    parser.add_argument("--rounds", type=int, default=15, help="interleaved rounds of the trace benchmark (15)")
+    parser.add_argument("--rounds", type=int, default=20, help="interleaved rounds of the trace benchmark (20)")
     parser.add_argument("--budget", type=float, default=3600.0, help="seconds in all; no part is begun after them")
     parser.add_argument("--notebook-seconds", type=float, default=600.0)
     options = parser.parse_args(argv)

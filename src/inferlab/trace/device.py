@@ -63,6 +63,20 @@ class LazyProbe:
             self.inner.close()
 
 
+def _short_ways(cuda) -> tuple:
+    """(is the current stream being captured, the allocator's statistics of a device, which stream is current there).
+
+    torch.cuda's own functions for these are thin wrappers: what they wrap costs less, and is used where torch has it. The
+    allocator builds its whole table of statistics at each reading; it has no way to read two numbers of it.
+    """
+    inside = torch._C if cuda is torch.cuda else None
+    return (
+        getattr(inside, "_cuda_isCurrentStreamCapturing", cuda.is_current_stream_capturing),
+        getattr(inside, "_cuda_memoryStats", cuda.memory_stats_as_nested_dict),
+        getattr(inside, "_cuda_getCurrentStream", cuda.current_stream),
+    )
+
+
 class CudaProbe:
     """Reads one CUDA device around each coarse boundary.
 
@@ -78,21 +92,21 @@ class CudaProbe:
         self.pending: list = []  # (start event, end event, host's end in ns, result dict)
         self.peaks: list = []  # with memory="peaks": highest value so far of each open boundary
         self.origin, self.origin_ns = None, 0
-
-    def _capturing(self) -> bool:
-        return self.cuda.is_current_stream_capturing()
+        self.stream_id, self.stream = None, None  # the stream of the last event: its object is made once
+        self._capturing, self._statistics, self._stream_now = _short_ways(cuda)
+        self._free = _pool.setdefault(index, [])
 
     def _event(self):
-        free = _pool.setdefault(self.index, [])
-        event = free.pop() if free else self.cuda.Event(enable_timing=True)
-        event.record(self.cuda.current_stream(self.index))
+        event = self._free.pop() if self._free else self.cuda.Event(enable_timing=True)
+        now = self._stream_now(self.index)
+        if now != self.stream_id:
+            self.stream_id, self.stream = now, self.cuda.current_stream(self.index)
+        event.record(self.stream)
         return event
 
     def _read(self) -> tuple:
         """(bytes allocated now, highest since the last reset)."""
-        allocated = (
-            self.cuda.memory_stats_as_nested_dict(self.index).get("allocated_bytes", {}).get("all", {})
-        )
+        allocated = self._statistics(self.index).get("allocated_bytes", {}).get("all", {})
         return allocated.get("current", 0), allocated.get("peak", 0)
 
     def enter(self):

@@ -118,33 +118,33 @@ class Instrument(Placing):
         self._classes.add(type(module))
         self._place_module(module, self._module_point(name, module, owner, 0), name)
         self._add_module_methods(name, module, owner, "" if bare else f"{name}.")
+        prefix = path.rstrip(".") if bare else name
         if discover.is_compiled(module):
             self._say_compiled(name)
-            self._module_names(module, path.rstrip(".") if bare else name)
+            self._module_names(module, prefix)
             return
-        self._module_names(module, path.rstrip(".") if bare else name)
-        self._add_inner(name, module, owner, path.rstrip(".") if bare else name, bare)
+        tree = None if self.depth == "components" else discover.named_modules(module, prefix)
+        self._module_names(module, prefix, tree)
+        self._add_inner(name, module, owner, prefix, bare, tree)
 
     def _say_compiled(self, name: str) -> None:
         self.recorder.note(
             f"{name} is compiled: its call is one boundary, what happens inside its graph is not seen"
         )
 
-    def _add_inner(self, name, module, owner, prefix, bare) -> None:
-        whole = self.depth == "all"
+    def _add_inner(self, name, module, owner, prefix, bare, tree) -> None:
         chosen = set()
-        if whole or self.depth != "components":
-            for inner, part, known in discover.named_modules(module, prefix):
-                if known or part is module or discover.never_called(part):
+        if self.depth == "all":
+            chosen = self._place_modules([(n, part) for n, part, known in tree if not known and part is not module], owner)
+        elif tree is not None:
+            for inner, part, known in tree:
+                if known or part is module or discover.never_called(part) or not self._matches(inner):
                     continue
-                if whole or self._matches(inner):
-                    if discover.is_compiled(part):
-                        self._say_compiled(inner)
-                    chosen.add(id(part))
-                    self._remember(part)
-                    self._place_module(
-                        part, self._module_point(inner, part, owner, 0, coarse=not whole), inner
-                    )
+                if discover.is_compiled(part):
+                    self._say_compiled(inner)
+                chosen.add(id(part))
+                self._remember(part)
+                self._place_module(part, self._module_point(inner, part, owner, 0), inner)
         for inner, part in discover.sections(module, prefix) if bare else ():
             if id(part) not in chosen and id(part) not in self._known:
                 self._remember(part)

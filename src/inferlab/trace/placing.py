@@ -15,7 +15,8 @@ class Placing:
         self.recorder = recorder
         self.depth = depth
         self.keep = keep
-        self.module_names: dict = {}  # id(module) -> its name, for moves
+        self._names: dict = {}  # id(module) -> its name, for moves
+        self._unnamed: list = []  # (weak reference to a component, its prefix): not walked yet
         self.aliases: dict = {}  # name -> further names of the same module
         self.components: dict = {}  # name -> object, as found
         self.pipelines: list = []
@@ -44,6 +45,40 @@ class Placing:
         self._place(patches.acquire(type(module), "__call__", "module"), id(module), point)
         patches.originals[id(module._forward_hooks)] = id(module)
         self._originals.append(id(module._forward_hooks))
+
+    def _place_modules(self, named, owner) -> set:
+        """Points for many modules, and the ids of those that have one. A model has a thousand modules of thirty classes:
+        what depends on the class alone is found out once."""
+        plans: dict = {}  # class -> its patch, or None where its modules are never called
+        chosen = set()
+        placed, hooks, originals = self._placed, self._originals, patches.originals
+        base = owner.partition(":")[2] if owner.startswith("component:") else None
+        with patches.LOCK:
+            for name, part in named:
+                cls = type(part)
+                patch = plans.get(cls)
+                if patch is not None:
+                    patch.users += 1
+                elif cls in plans or discover.never_called(part):
+                    plans[cls] = None
+                    continue
+                else:
+                    patch = plans[cls] = patches.acquire(cls, "__call__", "module")
+                if discover.is_compiled(part):
+                    self._say_compiled(name)
+                parameters = None if self.keep else self._forwards.get(cls)
+                if parameters is None:
+                    point = self._module_point(name, part, owner, 0, coarse=False)
+                else:
+                    point = Point(self.recorder, name, "module", owner, 0, parameters, coarse=False, base=base)
+                key, shared = id(part), id(part._forward_hooks)
+                chosen.add(key)
+                self._remember(part)
+                patch.set_points(key, (*patch.entries.get(key, ()), point))
+                placed.append((patch, key, point))
+                originals[shared] = key
+                hooks.append(shared)
+        return chosen
 
     def _place_method(self, part, method, point, static) -> None:
         if static:
@@ -77,7 +112,16 @@ class Placing:
     def remove(self) -> None:
         """Takes every point away; the last trace of a class puts the class back as it was."""
         with patches.LOCK:
+            ours: dict = {}
+            for patch, _, _ in self._placed:
+                ours[patch] = ours.get(patch, 0) + 1
+            mine = {patch for patch, count in ours.items() if patch.users == count}  # no other trace uses them
+            for patch in reversed(ours):
+                if patch in mine:
+                    patches.discard(patch)
             for patch, key, point in reversed(self._placed):
+                if patch in mine:
+                    continue
                 if key is None:
                     patch.everywhere = tuple(p for p in patch.everywhere if p is not point)
                     patch.adopters[:] = [a for a in patch.adopters if a is not point]
@@ -94,7 +138,7 @@ class Placing:
             self._held.clear()
             self.components = {name: type(part).__name__ for name, part in self.components.items()}
             self.pipelines = []
-            self.module_names = {}
+            self._names, self._unnamed = {}, []
 
     def _remember(self, part) -> None:
         key = id(part)
@@ -113,14 +157,31 @@ class Placing:
             self._known[key] = None
             self._held.append(part)
 
-    def _module_names(self, module, prefix) -> None:
+    @property
+    def module_names(self) -> dict:
+        """id(module) -> its name. Trees whose names only moves would ask for are walked when one does."""
+        while self._unnamed:
+            held, prefix = self._unnamed.pop(0)
+            module = held()
+            if module is not None:
+                self._name_tree(discover.named_modules(module, prefix), module)
+        return self._names
+
+    def _module_names(self, module, prefix, tree=None) -> None:
+        """Names the modules of a component; `tree` is what `discover.named_modules` found, if that was asked already."""
+        if tree is None and not discover.shares(module):
+            self._unnamed.append((weakref.ref(module), prefix))
+        else:
+            self._name_tree(tree or discover.named_modules(module, prefix), module)
+
+    def _name_tree(self, tree, module) -> None:
         first: dict = {}
-        for name, part, known in discover.named_modules(module, prefix):
+        for name, part, known in tree:
             if known:
                 self.aliases.setdefault(first[id(part)], []).append(name)
             else:
                 first[id(part)] = name
-                self.module_names.setdefault(id(part), name or type(module).__name__)
+                self._names.setdefault(id(part), name or type(module).__name__)
 
     def _signature(self, function, bound=True):
         key = (function, bound)
