@@ -927,48 +927,98 @@ check = Check("two-ranks-state", points=1)
 with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("two-ranks").get("state"), "`state:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab.explain import Rubric, Slot, Trend, grade
 
 RUBRIC = Rubric(
     question="What each rank computes of a layer's output, and what makes the whole hidden state of it.",
     lab="Each rank computes its own term. Only the sum needs the others: one all-reduce a pair. Full width again, and the same values on "
         "both ranks. That is where the sum was made.",
     terms={
-        "allreduce": "all-reduce*, all reduce*, allreduce*, all_reduce*, reduction, collective",
-        "partial": "partial sum*, partial output*, partial result*, partial product*, partials, own term, term*, share of the sum, contribution*, part of the output, "
-                   "part of the sum, own part, its part, partial, piece*, own piece",
-        "hidden": "hidden state*, full output, whole output, complete output, whole hidden state, full hidden state, full result, whole result, complete result, hidden vector",
-        "layers": "layer*, half of the layers",
-        "rank": "rank*, each rank, every rank, process*, device*, gpu*, worker*",
-        "head": "head*, columns, slice*, half of the heads, shard*",
+        "allreduce": "all-reduce*, all reduce*, allreduce*, all_reduce*, reduction, collective*, sum across ranks, sum over ranks, sum over all ranks, "
+                     "sum over the ranks, "
+                     "summation across ranks, summation over ranks, sum of both ranks, sum over both ranks, sum-reduce",
+        "rank": "rank*, each rank, every rank, process*, device*, gpu*, worker*, card*",
+        "pass": "forward pass*, decode pass*",
+        "partial": "partial*, addend*, summand*, contribution*",
+        "norm": "norm, layernorm, input_layernorm, rmsnorm, softmax, lm_head",
+        "broadcast": "broadcast*",
         "stage": "stage*, pipeline*",
         "weights": "weight*, parameter*",
+        "hidden": "hidden state*, hidden vector, full output, whole output, complete output, full result, whole result, complete result",
         "gather": "all-gather*, all gather*, allgather*, all_gather*, gather*, concatenation",
     },
     slots={"state": Slot(
-        award=["allreduce changes/makes/keeps/uses partial", "allreduce makes/changes/is hidden", "rank makes/keeps partial + allreduce calls/makes/changes/passes *"],
+        # not a direction: what learners say for the two halves of the answer, in phrases (a `not` before one denies it)
+        trend=Trend("pass", gain={"the sum": "up"}, cost={"a rank's term": "up"}, asked="up", says={
+            "the sum up": "all-reduce/allreduce/all_reduce/all-reducing/collective/reduction .. "
+                          "sum/sums/summation/add/addition/total/accumulate/plus/superpose/aggregate/combine, "
+                          "sum/summation/add/addition/combine/accumulate/total/aggregate/total .. "
+                          "all-reduce/allreduce/all_reduce/all-reducing/collective/reduction, "
+                          "is/get/be sum/add/combine/accumulate/total/aggregate, is/get both/all/then/just/simply sum/add/combine, "
+                          "add/sum/combine/total/accumulate/addition/summing/adding .. "
+                          "term/part/piece/partial/share/summand/addend/contribution/portion/them/these/those/both/two/it, "
+                          "elementwise/element-wise sum/addition, sum across/over ranks/both/all, sum of .. both/all/two/these/those/partial/term/part, "
+                          "terms/parts/pieces/partials/shares/summands/addends/contributions/portions/halves/results/outputs/sums add/adding/added, "
+                          "turns/converts/makes .. into .. whole/full/complete, "
+                          "all-reduce/allreduce/all_reduce .. makes/gives/restores/yields/produces/creates/completes/forms/turns/brings .. "
+                          "whole/full/complete/total/entire, "
+                          "whole/full/complete/entire .. after/by/from/via/through/once/until .. all-reduce/allreduce/all_reduce",
+            "a rank's term up": "partial/partials, "
+                                "own/its/their/one/a/single/each term/share/part/piece/addend/summand/contribution/portion of .. "
+                                "sum/output/result/total/layer/product, "
+                                "own/its/their/one/a/each term/addend/summand/contribution/partial, own/their/its share/part/piece/portion, own slice of .. sum, "
+                                "part of .. sum/output/result, term/terms of .. sum, "
+                                "half the sum, half of the sum, part/piece/share of the answer/total/truth/whole, contribute/contributes, piece/part of it, "
+                                "summand, addend, incomplete/unfinished output/result/sum/vector, "
+                                "not/isn't/never .. complete/right/correct/whole .. until/before/yet, only/just .. part/share/portion of, "
+                                "sum/output/result .. own heads/columns/slice/half, term/part/piece/share/contribution per/from each/every/rank",
+        }),
         deny={
-            "rank makes hidden": "One rank has only its term of the sum. What makes the whole of it?",
-            "gather makes/moves/keeps/changes hidden": "Nothing is put side by side here: partial sums are added.",
-            "gather makes/moves/keeps/changes *": "Nothing is gathered here: partial sums are added.",
+            "gather makes/moves/keeps/changes *": "Nothing is put side by side here: partial sums are added.",
+            "* concatenate/append/stack *": "Nothing is put side by side here: partial sums are added.",
             "stage makes/passes *": "These ranks work at the same time, on the same token: there are no stages.",
-            "allreduce moves/splits weights": "Weights stay where they are; activations are summed.",
-            "stage makes hidden": "These ranks work at the same time, on the same token: there are no stages.",
+            "allreduce splits/shrinks *": "An all-reduce takes nothing apart: it adds.",
+            "allreduce moves/splits/changes weights": "Weights stay where they are; activations are summed.",
+            "norm makes/changes/keeps hidden": "A norm works on what is whole already.",
+            "broadcast makes/passes/moves/keeps *": "Nothing is broadcast inside a layer: partial sums are added.",
+            "says: computes/calculates/makes/produces/evaluates/does/derives the/a whole/full/complete/entire hidden/output/result/layer/vector/sum/state "
+            "by/on/itself/alone/and, "
+            "rank/process/gpu/device/worker computes/calculates/makes/produces/evaluates/does/derives the/a whole/full/complete/entire "
+            "hidden/output/result/layer/vector/sum/state, "
+            "already has/holds .. full/whole/complete, computes everything, each does everything, no/without all-reduce/allreduce/all_reduce, needs no adding, "
+            "nothing .. exchanged, nothing is added/summed, "
+            "no exchange/sum/communication .. needed/required/necessary": "One rank has only its term of the sum. What makes the whole of it?",
+            "says: half of the layers, half the layers, half of all layers, some of the layers, whole layers, its own layers, different layers, "
+            "4 of the 8 layers, four of the eight layers, "
+            "4 layers, four layers, next stage, next rank, does/has/runs/computes the attention and, does attention and, first/second half of the model, "
+            "to the next":
+                "Every rank works on every layer, at the same time: there are no stages.",
+            "says: half of the entries/features/vector/hidden/dimensions/components/numbers, "
+            "half the entries/features/vector/hidden/dimensions/components/numbers, halves of the hidden/vector/entries, "
+            "side by side, concatenates/concatenated/concatenating/concat, stitch*, glue*, next to each other, one after the other":
+                "A term has the full width, and the terms are added: nothing is put side by side.",
+            "says: average*, averaging, maximum of, the max of, multiplies .. partial/terms/results, multiplied together": "The terms are added, nothing else.",
+            "says: half of the batch, half the batch, half of the tokens, half the tokens, half of the prompt, half of the users, half of the requests, gradient*":
+                "Both ranks work on the same token.",
+            "says: rank 0/zero/1/one adds/sums/collects/computes/does, main/master/first rank adds/sums/collects, sent/send/sends .. to rank 0": "No rank is special: all get the sum.",
         },
-        topic=["allreduce"],
-        loose=True,
+        names=["allreduce"],
     )},
     must_award={"state": [
         "Each rank computes a partial sum from its own heads, and the all-reduce adds the partial sums.",
         "Every rank produces its own term of the output; an all-reduce turns the partial outputs into the full hidden state.",
         "The ranks compute partial outputs with their slices of the weights and all_reduce adds the partial results on all ranks.",
         "A rank makes a partial result from half of the heads, then the all-reduce makes the whole hidden state.",
+        "what a gpu has is only its share of the sum, it gets summed up with the other one's by the all-reduce",
+        "The rank calculates one addend with its columns, and by all-reduce both addends are summed to the complete vector.",
     ]},
     must_deny={"state": [
         "Each rank computes the whole hidden state and no all-reduce is needed.",
         "The first stage computes half of the layers and sends them on.",
         "An all-gather puts the halves of the hidden state side by side.",
         "The all-reduce moves the weights to the other rank.",
+        "Each rank has a partial sum, and the all-reduce concatenates the partial sums.",
+        "The all-reduce does not add the partial sums of the ranks.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-ranks"), RUBRIC, {})["state"], "what a rank computes, and what makes the whole")
@@ -988,40 +1038,72 @@ RUBRIC = Rubric(
     question="What is halved on a rank and what is not, with numbers from the trace.",
     lab="Both ranks have the whole hidden state, and both do the same work on it. Half as wide on each rank. Full width again.",
     terms={
-        "features": "feature*, q_proj, output features, output axis, outputs, projection*, columns, rows, gate_proj, last axis, query features",
-        "query": "query head*, head*, attention head*, q heads",
-        "kv": "kv head*, key/value head*, key head*, value head*, key-value head*, k_proj, v_proj",
-        "mlp": "mlp*, mlp width, intermediate*, neuron*",
-        "hidden": "hidden state*, hidden size, width, hidden, hidden axis, layernorm*, input_layernorm, o_proj, down_proj",
+        "features": "feature*, output features, output axis, outputs, projection*, projected width, last axis, last dimension, last dim, columns, qkv, shard*",
+        "query": "q_proj, q_proj output*, q_proj result*, q projection*, query projection*, query feature*, query width, q_proj width, queries, qproj",
+        "heads": "head*, query head*, attention head*, q head*, q heads",
+        "kv": "kv head*, key/value head*, key head*, value head*, key-value head*, k/v head*, k and v head*, key and value head*, k_proj, v_proj, kv, k/v, "
+              "kv cache, cache",
+        "mlp": "mlp*, mlp width, mlp's inner width, inner width, inner dimension, intermediate*, neuron*, gate_proj, up_proj, gate/up, gate, gate and up, ffn*, "
+               "feed-forward*, feedforward*",
+        "hidden": "hidden state*, hidden size, hidden width, hidden dim*, hidden, hidden axis, residual*, residual stream*, layernorm*, input_layernorm, norm*, "
+                  "model width, block input, block output",
+        "out_projection": "o_proj, down_proj, o_proj output*, down_proj output*",
         "layers": "layer*",
         "tokens": "token*, sequence*, position*",
         "batch": "batch*",
         "ranks": "rank*, process*",
     },
     slots={"axis": Slot(
-        topic=["features", "query", "mlp", "kv"],
+        topic=["features", "query", "heads", "mlp", "kv"],
         deny={
-            "* splits layers": "Every rank has all the layers: it is each layer that is cut.",
+            "says: half of the layers, half the layers, layers are/is/were/get split/halved/divided/shared/cut between/among/in/over/across/to, "
+            "layers are halved, number of layers is/are halved, number of layers, "
+            "4 of the 8 layers, 4 of 8 layers, four of the eight layers, four of eight layers, layers per rank, depth is halved":
+                "Every rank has all the layers: it is each layer that is cut.",
             "ranks splits tokens": "Both ranks work on the same token.",
             "ranks splits batch": "The batch is the same on both ranks.",
+            "says: half of the tokens/batch/prompt/sequence/users, half the tokens/batch/prompt/sequence/users, batch axis is halved/split/cut, "
+            "batch is halved/split/cut, tokens are halved/split/cut, "
+            "sequence is halved/split/cut, token axis is halved/split/cut, prompt is halved/split/cut": "Both ranks work on the same token of the same user.",
+            "says: hidden state/states/size/width/vector is/are/gets/was/becomes/also halved/halfed/split/cut/divided/sliced/smaller, hidden is halved/split/cut, "
+            "halved is/are the hidden, halved the hidden, "
+            "residual/residuals is/are halved/split/cut, norm/norms/layernorm is/are halved/split/cut, residual stream is halved/split/cut, "
+            "hidden state/size from 256, hidden state of 128":
+                "The hidden state is whole on both ranks: what is cut stands between two sums.",
+            "says: q_proj/heads/mlp/features/gate_proj/queries/projections stays/stay/remains/remain/is/are/keeps/keep "
+            "whole/full/unchanged/uncut/undivided/all/256, "
+            "q_proj/heads/mlp/features/gate_proj/queries/projections is/are/isn't/aren't not halved/cut/split/divided, "
+            "q_proj/heads/mlp/features/gate_proj isn't/aren't halved/cut/split/divided, "
+            "not halved is/are q_proj/heads, not halved are the heads, q_proj .. 256 .. instead/rather/not .. 128, "
+            "256 features/outputs/columns .. instead/rather/not .. 128":
+                "The projections into the heads and into the MLP are cut by their outputs.",
+            "says: is/stays/remains/has/are 704 on each/every/a/both, 256 features/outputs/columns on/per each/every/a/rank, 8 heads on/per, eight heads on/per, "
+            "heads are/is/stay/stays/remain/remains 8/eight, nothing is cut/halved/split, "
+            "and not halved, too is both, and are not halved, halved and whole, is both": "A rank has half of the heads and of the MLP, and no more.",
         },
         amounts=Amounts(
-            shapes=["q", "whole", "gate", "k"],
-            counts={"features": [128, 256, 352, 704, 32, 64], "query": [8, 4, 128, 256], "kv": [2, 1, 32, 64], "mlp": [704, 352], "hidden": 256, "layers": 8},
-            key=["features=128", "query=4", "kv=1", "mlp=352", "features=352", "features=32", "kv=32", "query=128"],
+            shapes=["q", "whole", "gate", "k", (128, 256), (32, 256), (352, 256), (256, 128), (256, 352)],
+            counts={"features": [128, 256, 352, 704, 32, 64, 8, 4], "query": [128, 256, 8, 4, 32], "heads": [8, 4, 32, 2, 1], "kv": [2, 1, 32, 64], "mlp": [704, 352], "hidden": 256,
+                    "out_projection": [256, 128, 352], "layers": 8},
+            key=["query=128", "query=4", "heads=4", "kv=1", "kv=32", "mlp=352", "features=352", "features=128", "features=32"],
+            moves=[(704, 352), (8, 4)],
         ),
+        loose=True,
     )},
     must_award={"axis": [
         "q_proj gives 128 features on a rank instead of 256, the hidden state keeps its width of 256.",
         "Each rank has 4 of the 8 query heads, but the hidden state is whole with 256 on both ranks.",
         "The MLP width is 352 on a rank instead of 704, while the hidden state stays at 256.",
         "The output axis of q_proj is halved, (1, 1, 128) on each rank, and the layernorm still sees (1, 1, 256).",
+        "On a rank the MLP is only 352 wide and not 704, but the norm still sees all 256.",
     ]},
     must_deny={"axis": [
         "The batch axis is halved, each rank gets half of the tokens.",
         "The 8 layers are split between the two ranks, 4 layers on each.",
         "q_proj gives 512 features on a rank.",
         "Some axis is smaller on a rank.",
+        "The hidden state is halved to 128 on each rank, but q_proj stays whole at 256.",
+        "The MLP has 176 on a rank instead of 704.",
     ]},
     example_facts={"q": (1, 1, 128), "whole": (1, 1, 256), "gate": (1, 1, 352), "k": (1, 1, 32)},
 )
@@ -1043,23 +1125,86 @@ RUBRIC = Rubric(
     question="What you gain and what you pay for one user when the same model is split as a pipeline instead of by tensor parallelism.",
     lab="The pipeline sends one hidden state. A token passes all stages, one after the other, and the next one waits for it.",
     terms={
-        "pipeline": "pipeline*, pipeline parallelism, pp, stages",
+        "pipeline": "pipeline*, pipeline parallelism, pipelining, pp, stages",
         "tensor": "tensor parallel*, tensor parallelism, tp",
-        "traffic": "communication*, message*, exchange*, all-reduces, all-reduce, allreduces, collective*, bytes exchanged, bytes sent, data, data exchanged, hand-overs, synchronisation, synchronization, bytes",
+        "traffic": "communication*, message*, exchange*, all-reduces, all-reduce, allreduces, all_reduces, collective*, bytes exchanged, bytes sent, data, "
+                   "data exchanged, hand-overs, handovers, handoffs, sends, "
+                   "transfers, synchronisation, synchronization, synchronizations, syncs, bytes, bandwidth, network, network load, chatter, talking, slow link*, "
+                   "slow network*, slow interconnect*, slow cable*, "
+                   "slow connection*, slower link*, slower network*, slower interconnect*, fast link*, fast network*, fast interconnect*, slow wire*",
+        "with_tp": "tp .. faster, tp .. sooner, tp .. quicker, tensor parallelism .. faster, tensor parallelism .. sooner, tensor parallelism .. quicker, "
+                   "faster with tp, faster under tp, faster in tp, "
+                   "faster with tensor, faster under tensor, sooner with tp, sooner under tp, sooner with tensor, sooner under tensor, quicker with tp, "
+                   "quicker with tensor, tp ranks work, half of the time, "
+                   "half the time, the speed-up, up the speed-up, any speed-up, no speed-up, the speedup, any speedup, no speedup, slow stage, as slow as, "
+                   "as fast as",
     },
-    slots={"trade-off": Slot(trend=Trend("pipeline", gain={"traffic": "down", "transfer": "down", "throughput": "up"}, cost={"time": "up"}, switch=True,
-                                         asked="up"))},
+    slots={"trade-off": Slot(
+        deny={
+            "says: tp/tensor parallelism .. slower/later/longer, slower with/under/in tp, twice as fast, half the latency, latency is halved, halves the latency, "
+            "pays/pay/paying/costs nothing, no price, "
+            "bubble .. hidden/filled .. user, microbatches hide/fill .. user": "One token of one user still passes every stage, "
+                                                                               "one after the other: it comes no sooner.",
+            "says: stages/ranks/devices work/run at the same time, stages/ranks work/run in parallel on, all stages work on the": "For one user only one stage has work at a time.",
+            "says: more exchanges/messages/communication/traffic/all-reduces than tp/tensor, all-reduce in every/each layer, all-reduces in every/each layer": "A pipeline sends one hidden state at each border of two stages.",
+        },
+        trend=Trend(
+            "pipeline", gain={"traffic": "down", "transfer": "down", "throughput": "up"}, cost={"time": "up"}, switch=True, asked="up", also={"with_tp": "same"},
+            says={
+                "transfer down": "only/just/single/one/1 hidden state, less demanding, lower/smaller/less/weaker/modest .. network/link/bandwidth/interconnect, "
+                                 "only little, 1 send/transfer/message/exchange/hop/handover/handoff/communication/hand-over, "
+                                 "only/just one/1/a hidden/send/transfer/message/exchange/hop/hand-over/handover/handoff/communication/sync, "
+                                 "a single send/transfer/message/exchange/hop/handover/handoff/communication/hidden/hand-over, "
+                                 "one send/transfer/message/exchange/hop/handover/handoff/hand-over/communication/hidden, "
+                                 "hardly/barely/seldom/rarely/almost .. talk/communicate/exchange/sync/send/communication/traffic/messages, "
+                                 "talk/talks/communicate/exchange/exchanges/send/sends/sync .. less/little/once/rarely/seldom/only, "
+                                 "less talk/talking/chatter/chat/syncing/comms/sending, "
+                                 "cheap/cheaper/easy/easier/light/lighter on .. network/link/links/wire/interconnect/cable, "
+                                 "works/fine/good/ok/okay/tolerant/tolerates/enough/suited .. slow "
+                                 "link/links/network/interconnect/interconnects/cable/cables/connection/networks, "
+                                 "slow/slower link/links/network/networks/interconnect/interconnects/cable/cables/connection .. "
+                                 "fine/enough/ok/okay/suffices/sufficient/works/do/does, "
+                                 "no/without/instead of/saves/spares/avoids .. "
+                                 "all-reduce/all-reduces/allreduces/allreduce/all_reduce/all_reduces/sync/syncs/syncing, "
+                                 "communicate/communicates/exchange/exchanges/talk only at/between, only at .. border/borders/boundary/boundaries, "
+                                 "hidden state/states once, once at/per .. border/boundary, instead/rather .. 16 syncs/all-reduces/times/exchanges, "
+                                 "wins/gains/better/saves .. chatter/network/bandwidth/traffic/communication, needs/need little, "
+                                 "one/1 hidden state at/per/between, sends only, economises on exchanges",
+                "time up": "not/doesn't/doesnt/don't/won't/never/no/cannot .. make/makes/get/gets/give/gives/come/comes/bring/brings/serve/see/sees .. "
+                           "faster/sooner/quicker/earlier/better, more/extra/additional time, "
+                           "not/isn't/isnt/doesn't/doesnt/don't/won't/never/no/nor/cannot/can't/aren't/nothing .. "
+                           "faster/sooner/quicker/earlier/shorter/better/improve/improved/improves/shorten/shortens/reduce/reduces/lower/lowers/less, "
+                           "no/without/not/loses/lose/lost/losing/forgoes/forgo/foregoes/forego/gives/give/giving/forfeit/forfeits/forfeited/sacrifices .. "
+                           "speed/speed-up/speedup/gain/reduction/acceleration/improvement, "
+                           "one after another/other, one after the other/another, one at a time, one by one, in turn, in turns, take/takes/taking turns, "
+                           "in sequence, in series, sequential, sequentially, serially, alternate, "
+                           "go/goes/pass/passes/passing/travel/travels/run/runs/walk/walks/traverse/traverses/visit/visits through/every/each/all .. "
+                           "stage/stages/layer/layers/ranks, stage/stages .. one after, "
+                           "waits/wait/waiting for .. stage/stages/other/rank/ranks/previous/turn/predecessor, "
+                           "one/other/second/half/rank/stage/each .. idle/idles/idling/waits/nothing, "
+                           "only one rank/stage/device/gpu .. time/work/works/busy/moment, as long as .. one/single/whole/unsplit/device/rank, as slow as, "
+                           "same time as/on/with .. one/single/whole/device, "
+                           "latency .. not/isn't/isnt/doesn't/doesnt/no/never .. better/improve/improved/shorter/lower/reduced/less/smaller, "
+                           "latency .. unimproved/unreduced/unchanged/stays/remains/same, "
+                           "does nothing for .. user/latency, nobody's wait, waits for all/every/each, tp .. faster/sooner/quicker/together, "
+                           "tensor parallelism .. faster/sooner/quicker/together, "
+                           "faster/sooner/quicker with/under/in tp/tensor, until .. stage/rank .. done/finished/finishes, only begin once, "
+                           "only start once/when/after",
+            }))},
     must_award={"trade-off": [
         "A pipeline needs far less communication, but the latency of a token goes up.",
         "The pipeline sends fewer messages, but each token takes longer.",
         "With a pipeline there is less traffic, but one user waits longer for each token.",
         "Less communication, but a slower token for the user.",
+        "Only one hidden state has to cross, but my token is no sooner there, since the stages take turns.",
+        "It hardly exchanges anything; in return a token must go through one stage after the other.",
     ]},
     must_deny={"trade-off": [
         "The pipeline makes each token faster and needs more communication.",
         "A pipeline lowers the latency of a token and sends fewer messages.",
         "A pipeline needs more communication but the latency goes down.",
         "With a pipeline there is more traffic and one user waits less.",
+        "One user's token comes twice as fast, since each device has half of the layers.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-ranks"), RUBRIC, {})["trade-off"], "what a pipeline gains and costs")

@@ -822,42 +822,69 @@ check = Check("slow-state", points=1)
 with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("slow-decode").get("state"), "`state:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab.explain import Rubric, Slot, Trend, grade
 
 RUBRIC = Rubric(
     question="What a decode step reads once however many sequences it has, and what it reads for each sequence.",
     lab="All of this is memory-bound, so a step takes as long as its bytes: the weights once, and the cache of every sequence. That is what a batch shares.",
     terms={
-        "weights": "weight*, parameter*, model weight*, the model, matrices",
-        "cache": "cache*, kv cache*, kv-cache*, keys and values, key/value cache*, keys, values",
+        "weights": "weight*, parameter*, model weight*, weight matri*, parameter matri*, the model, the net, whole net, whole model, entire model, network, "
+                   "matrices",
+        "cache": "cache*, kv cache*, kv-cache*, keys and values, key/value cache*, keys, values, kv, k and v, k/v, keys/values, history",
         "step": "decode step*, step*, decode pass*, pass, iteration*, forward, service, gpu, device, it",
-        "sequence": "sequence*, request*, user*, each one",
-        "batch": "batch*, all sequences, everyone, everybody, all of them",
-        "prompt": "prompt*, text, tokenizer",
+        "sequence": "sequence*, request*, user*, person, people, conversation*, passenger*, client*, each one",
+        "batch": "batch*, all sequences, everyone, everybody, all of them, whole group",
+        "prompt": "prompt*, text, tokenizer*, vocabulary, embedding*, logits",
     },
     slots={"state": Slot(
-        award=["* uses/moves weights"],
+        # not a direction: what learners say for the two halves of the answer, in phrases (a `not` before one denies it)
+        trend=Trend("prompt", gain={"weights once": "up"}, cost={"a cache for each": "up"}, asked="up", says={
+            "weights once up": "weight/weights/parameter/parameters/model/net/network/matrices .. "
+                               "once/one/single/shared/share/common/amortised/amortized/everybody/everyone/together/whole/all, "
+                               "once/one/single/common/share/shares/shared/sharing/same .. weight/weights/parameter/parameters/model/net/network/matrices, once, "
+                               "one time/read/reading/load/sweep/pass, a single time/read/reading/load/sweep/pass/trip, read/reads/loads/loaded a single time, "
+                               "fixed part/cost/amount, constant part/cost/amount, weights/parameters 1x, "
+                               "weight/weights/parameters .. no matter/independent/regardless/whatever/irrespective/however/whether, "
+                               "once per step/pass/trip/iteration/batch, all share/shares the",
+            "a cache for each up": "cache/caches/kv/keys/values/history/k .. "
+                                   "each/every/per/own/private/personal/individual/individually/separate/separately/apiece/proportional/scale/scales, "
+                                   "each/every/per/own/private/personal/individual/one/separate/his/her/their .. cache/caches/kv/keys/values/history/k, "
+                                   "each/every/per sequence/user/request/one/person/conversation .. cache/caches/kv/keys/values/history/own, "
+                                   "everybody's/everyone's/sequence's/user's/request's/person's .. cache/caches/kv/keys/values/history, its own, "
+                                   "per sequence/request/user/conversation/person, individual/specific/private/particular/own to each, individually, separately, "
+                                   "belong/belongs to a/one/each/its, for it alone, for that/each one alone, n/N/times a/the cache/caches, one for/per each, "
+                                   "for each sequence/user/request/one/conversation, "
+                                   "cache/caches of each/every/all, has/have .. in .. cache, all the caches, cache/kv .. times as many/four times",
+        }),
         deny={
             "sequence uses/moves weights": "The weights are read once a step, for all sequences together.",
-            "says: share/shares the cache, cache is/are shared, weights .. again, weights for itself":
-                "A sequence's cache is its own; the weights are what the batch shares.",
+            "says: weights are/get/is read/loaded/fetched/needed/streamed per/for/by each/every/sequence/user/request, weights per sequence/user/request, "
+            "weights for each/every/itself/themselves, weights again, "
+            "read/reads/loaded/loads/fetched again for, own copy of, own weights, copy of the weights/model, weights four/4 times, reads weights separately": "The weights are read once a step, for all sequences together.",
+            "says: share/shares/shared/sharing the/a/one/its cache, cache is/are/gets shared/common, cache/caches/kv once for, cache is read once for, "
+            "cache/kv/keys/caches are read once, cache/caches/kv/keys/values once, weights and .. cache .. once, cache is read once, cache is loaded once, "
+            "cache is loaded/fetched only once, caches are shared/common, common cache, shared cache, one cache for all, "
+            "single cache for": "A sequence's cache is its own; the weights are what the batch shares.",
             "* recomputes cache": "The cache is read, not computed again.",
+            "says: when the server starts, never again, at the start, computed/calculated/built anew/again, read at start": "Both are read in every step.",
+            "says: tokenizer/vocabulary/prompt/embedding/logits is/gets/are read/loaded once, tokenizer's vocabulary": "The weights are what is read once, all of them.",
         },
         topic=["weights"],
         names=["weights", "cache"],
-        loose=True,
     )},
     must_award={"state": [
         "The weights are read once a step for all sequences, and the cache of every sequence is read as well.",
         "A step loads the weights once for the whole batch; each sequence brings a KV cache of its own that is read too.",
         "One decode step reads all parameters a single time, plus the keys and values of each request.",
         "It reads the weights once and the kv cache per sequence.",
+        "the whole model comes over from memory one time and everybody shares that, but the cache is private to each user",
     ]},
     must_deny={"state": [
         "Each sequence reads the weights again, and the cache is read once.",
         "The batch shares the cache, and every sequence loads the weights for itself.",
         "Every sequence reads the weights for itself; the cache is shared.",
         "The step recomputes the cache of each sequence and does not touch the weights.",
+        "The weights are not read once for all sequences.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("slow-decode"), RUBRIC, {})["state"], "what is read once, and what for each sequence")
@@ -877,35 +904,51 @@ RUBRIC = Rubric(
     question="Which axis grows when four sequences decode together instead of one, and which count stays, with numbers from the rows.",
     lab="The same 23.6 MB in every line, whether one sequence decodes or four. That is what a batch shares.",
     terms={
-        "batch": "batch*, batch axis, batch size, batch dimension, first axis, first dimension, axis 0, dim 0, rows, sequence*",
-        "weights": "weight*, parameter*, weight bytes",
+        "batch": "batch*, batch axis, batch size, batch dimension, first axis, first dimension, leading axis, leading dimension, axis 0, dim 0, dimension 0, "
+                 "rows, row, sequence*, request*, user*, number of sequences",
+        "weights": "weight*, parameter*, weight bytes, weight traffic, bytes of weights, weights read, model, bytes read, weights column",
         "layers": "layer*",
-        "length": "sequence length, sequence axis, token axis, second axis, positions, length",
-        "launches": "launch*, kernel*",
+        "length": "sequence length, sequence axis, sequence dimension, sequence length axis, token axis, time axis, time dimension, second axis, "
+                  "second dimension, last axis",
+        "tokens": "token*, position*, new token*",
+        "hidden": "hidden axis, hidden size, hidden dimension, width, vocabulary*, vocabulary axis, head*",
+        "launches": "launch*, kernel*, call*",
     },
     slots={"axis": Slot(
         topic=["batch"],
         deny={
-            "says: weights grow/increase/double, weights .. larger": "The weights are read once, however many sequences there are.",
-            "says: layers grow/increase": "The number of layers has nothing to do with the batch.",
+            "says: weights grow/grows/increase/increases/double/rise/quadruple/multiply, weights go/goes/went up, weights .. larger/bigger, "
+            "weights for each of the four, weights four times, four times the weights": "The weights are read once, however many sequences there are.",
+            "says: layers grow/increase, layers go up, more layers": "The number of layers has nothing to do with the batch.",
+            "hidden grow/increase/extend/expand": "Only the batch axis grows.",
+            "says: read/reads/loaded/needed 4/four times": "The weights are read once, however many sequences there are.",
+            "length grow/increase/extend/expand/lengthen": "One token of each sequence goes in, however many sequences there are: it is the batch that grows.",
+            "says: 4 down to 1, from 4 to 1, 4 to 1, four to one, from four to one, batch shrinks/drops/falls/decreases, "
+            "batch axis shrinks/drops/falls/decreases, batch goes down, sequence length grows/increases, length axis become/becomes/gets longer, "
+            "length becomes/gets longer, more tokens of/for one, 4 tokens for/of one, token axis grows/increases, "
+            "batch stays/remains/is unchanged, batch axis stays, batch stays, batch size stays, get merged, are merged into": "Four sequences are four rows of the batch instead of one.",
         },
-        amounts=Amounts(shapes=["four", "one"], counts={"batch": [1, 4]}, key=["batch=4"], moves=[(1, 4)]),
+        amounts=Amounts(shapes=["four", "one"], counts={"batch": [1, 4], "weights": ["weights", 23.6], "tokens": [1, 4], "length": [1, 4], "layers": [8]}, key=["batch=4"]),
+        loose=True,
     )},
     must_award={"axis": [
         "The batch axis grows from 1 to 4, while the weights stay at 23.6 MB.",
         "The batch dimension is 4 instead of 1, and a step still reads the same weights.",
         "The first axis of input_ids goes from 1 to 4; the weights stay the same.",
         "The input becomes (4, 1): the batch grows, but the weights that are read do not change.",
+        "There are four rows in the batch now where it was one, each with 1 new token, and the model still reads 23.6 MB.",
     ]},
     must_deny={"axis": [
         "The weights grow from 23.6 MB to 94 MB because each sequence needs them.",
         "The batch grows to 8 sequences in each step.",
         "The weights increase with the batch of 4.",
         "The layers grow from 8 to 32, with a batch of 4.",
+        "The sequence length grows from 1 to 4 tokens.",
+        "The batch axis shrinks from 4 to 1.",
     ]},
-    example_facts={"four": (4, 1), "one": (1, 1)},
+    example_facts={"four": (4, 1), "one": (1, 1), "weights": 23_610_368},
 )
-check.slot(lambda: grade(check.explanation("slow-decode"), RUBRIC, {"four": (4, 1), "one": (1, 1)})["axis"], "which axis grows and what stays")
+check.slot(lambda: grade(check.explanation("slow-decode"), RUBRIC, {"four": (4, 1), "one": (1, 1), "weights": 23_610_368})["axis"], "which axis grows and what stays")
 ### END HIDDEN TESTS
 check.score()
 
@@ -922,23 +965,65 @@ RUBRIC = Rubric(
     question="What you gain and what you pay when speculation is switched on.",
     lab="Speculation attacks passes: several tokens for one reading of the weights.",
     terms={
-        "speculation": "speculation, speculative decoding, drafting, draft model*, drafts, draft",
-        "target": "target pass*, passes of the target, passes of the big model, passes, pass, forward pass*, weight reads, readings of the weights, target calls",
-        "wasted": "rejected token*, wasted token*, discarded token*, thrown away",
+        "speculation": "speculation, speculative decoding, speculating, each pass, one pass, a pass, per pass, every pass, each target pass, each reading, "
+                       "single pass, one reading, a single reading, one forward, each forward, per forward",
+        "target": "target pass*, passes of the target, passes of the big model, passes of the large model, passes, big model passes, weight reads, "
+                  "readings of the weights, target calls, target forwards, rounds of the slow model, calls of the big model, fetched less often, read less often, "
+                  "loaded less often, streamed less often, runs less often, run less often, called less often, used less often, needed less often, weight traffic",
+        "wasted": "rejected token*, wasted token*, discarded token*, wasted work, wasted computation, wasted compute, wasted arithmetic, draft .. time, "
+                  "drafting .. time",
     },
-    slots={"trade-off": Slot(trend=Trend("speculation", gain={"time": "down", "target": "down", "throughput": "up", "transfer": "down"},
-                                         cost={"compute": "up", "memory": "up", "wasted": "up"}, switch=True, asked="up"))},
+    slots={"trade-off": Slot(
+        deny={
+            "says: worse/lower quality, worse answers/output/text, quality drops/suffers/falls/declines, quality goes down, quality is/gets worse/lower, "
+            "loses/lose/losing quality, changes the output/answers/distribution, changed output, "
+            "less accurate answers, different distribution, answers become/get worse": "What the target would not have said is rejected: the output stays the "
+                                                                                       "target's.",
+            "says: big/large/target model/one guesses/guess/proposes/drafts/propose, target guesses/proposes/drafts/suggests, "
+            "small/little/draft model/one checks/verifies/judges/check, draft checks/verifies/judges":
+                "The draft proposes and the target checks, not the other way round.",
+        },
+        trend=Trend(
+            "speculation", gain={"time": "down", "target": "down", "throughput": "up", "transfer": "down"}, cost={"compute": "up", "memory": "up", "wasted": "up"}, switch=True, asked="up",
+            says={
+                "time down": "earlier, sooner",
+                "target down": "more/several/multiple/many/two/three/couple .. token/tokens/words .. "
+                               "pass/read/reading/readings/trip/forward/round/call/sweep/run/target/time/once, "
+                               "more/several/multiple/many/couple .. from/out/of .. pass/trip/target/model, "
+                               "token/tokens/words per .. pass/read/reading/forward/call up, tokens/words per pass, more than one token, "
+                               "several/multiple/few/many candidate/drafted tokens at once/together, a few tokens at a time, "
+                               "fewer/less .. pass/passes/reads/readings/rounds/calls/trips/sweeps/forwards/runs, "
+                               "one/a/each/every/per/single pass .. give/gives/yields/yield/hands/produces/makes .. more/several/multiple/many/few/tokens/couple, "
+                               "pass/passes .. give/gives/yields/yield/hands/produce/produces .. more/several/multiple/many/few, "
+                               "read/fetched/loaded/streamed/runs/run/called/used less often, fewer .. per token, "
+                               "several/multiple/more tokens/words for .. one/a/single",
+                "wasted up": "reject/rejected/discarded/refused/binned/wrong/bad/missed/thrown/failed/unaccepted .. "
+                             "token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates, "
+                             "token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates/work/ones .. "
+                             "reject/rejected/discarded/refused/binned/thrown/wasted/lost/miss/dropped/nobody/nothing/not accepted/aren't accepted/wrong, "
+                             "for nothing, in vain, wasted, thrown away/out, nobody keeps, is lost, work .. discarded/dropped/unused/rejected, get/gets thrown, "
+                             "get/gets rejected/discarded/dropped, not used, of junk, not accepted",
+                "compute up": "second/additional/extra/another/little/small model .. run/runs/running/memory/compute/eats/needs/next/stored/beside/well, "
+                              "running .. second/little/small/draft/extra/another model, "
+                              "draft .. run/runs/running/executed/execute/execution/cost/costs/time/passes/stored/memory, draft's cost/passes/compute/flops/runs, "
+                              "drafting passes/cost/costs, cost/costs/execution/running/run/runs of .. draft/drafting/drafter, "
+                              "draft model must/has/needs, draft has to, "
+                              "extra/additional/surplus/more/another .. model/arithmetic/flops/compute/computation/work, "
+                              "pay/pays/paid/paying .. draft/drafting/drafts, has/have to run .. draft, also running, an additional model",
+            }))},
     must_award={"trade-off": [
         "Speculation makes the tokens come sooner, but it needs more compute because some drafts are rejected.",
         "With speculation a token comes sooner, but the draft model costs extra memory and extra FLOPs.",
         "Tokens come faster, and more FLOPs are spent.",
         "The latency drops while the compute goes up.",
+        "One pass of the big model gives several tokens, but a draft must run too, and what is rejected was work for nothing.",
     ]},
     must_deny={"trade-off": [
         "Speculation makes decoding slower and needs less compute.",
         "With speculation the latency goes up but the FLOPs go down.",
         "Speculation raises the latency and saves memory.",
         "Tokens come later, but less compute is needed.",
+        "The tokens come faster, but the quality drops since a small model writes them.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("slow-decode"), RUBRIC, {})["trade-off"], "what speculation gains and costs")

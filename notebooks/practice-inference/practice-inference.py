@@ -873,26 +873,67 @@ check = Check("two-plans-speculation", points=1)
 with check.part("`speculation:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("two-plans").get("speculation"), "`speculation:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab.explain import Rubric, Slot, Trend, grade
 
 RUBRIC = Rubric(
     question="What the draft does in a round, and what the target does with it. We let a small model write most of the text, which costs some quality.",
     lab="What does a round of speculation bring? The draft proposes, the target checks them in one pass. A round brings k + 1 tokens if the first k are kept.",
     terms={
-        "draft": "draft, draft model, drafter, small model, smaller model, assistant*, little model, helper",
-        "target": "target*, target model, large model, larger model, big model, bigger model, main model, verifier",
-        "tokens": 'token, tokens, candidates, candidate, "proposals", "proposal", guesses, drafted token, drafted tokens, proposed tokens, draft tokens',
-        "text": "text, output, answer, words",
-        "quality": "quality",
+        "draft": "draft, draft model, drafter, small model, small one, smaller model, smaller one, assistant*, little model, little one, helper, cheap model, "
+                 "cheap one, intern",
+        "target": "target*, target model, large model, large one, larger model, big model, big one, bigger model, main model, verifier, expensive model, "
+                  "expensive one, editor",
+        "round": "round*",
         "weights": "weight*, parameter*",
     },
     slots={"speculation": Slot(
-        award=["draft makes/predicts tokens + target checks/keeps/controls tokens", "draft makes/predicts tokens + target changes/uses/predicts tokens",
-               "target checks/keeps/controls tokens", "* predicts/makes tokens + target checks"],
+        # not a direction: what learners say for the two halves of the answer, in phrases (a `not` before one denies it)
+        trend=Trend("round", gain={"the draft proposes": "up"}, cost={"the target checks": "up"}, asked="up", says={
+            "the draft proposes up": "draft/drafter/small/smaller/little/assistant/cheap/helper/intern/model/one/it .. "
+                                     "propose/proposes/proposing/suggest/suggests/guess/guesses/draft/drafts/ahead/scribbles/scribble/samples/sample/predicts/"
+                                     "predict/generates/generate/proposal/proposals/suggestions/offers/throws/jots/says/produces/makes/bet, "
+                                     "proposes/writes/guesses next, k cheap proposals, a/the few/handful proposals/guesses/suggestions/candidates/tokens, "
+                                     "scribbles the next, as suggestions, only/merely suggests, "
+                                     "draft/drafter/small/smaller/little/assistant .. k/few/several/some/four/4/five/5/next/successive/cheap .. "
+                                     "token/tokens/proposals/guesses/candidates/words, "
+                                     "propose/proposed/suggested/guessed/drafted/generated/sampled .. by/from .. draft/drafter/small/smaller/little/assistant, "
+                                     "generation to .. cheap/small, "
+                                     "drafted position/positions/token/tokens, token/tokens/candidates/words/positions .. drafted/proposed/suggested/guessed, "
+                                     "proposes/suggests/guesses/drafts .. token/tokens/words/positions/few/next/candidates",
+            "the target checks up": "verify/verifies/verified/check/checks/checked/validate/validates/validated/confirm/confirms/examine/examines/evaluates/"
+                                    "scores/judges/controls/inspects .. token/tokens/them/all/guess/guesses/proposal/proposals/candidates/suggestions/it, "
+                                    "then verified/checked/validated by, "
+                                    "target/big/bigger/large/larger/main/expensive/verifier/editor/model/one/it/which/and .. "
+                                    "check/checks/checking/verify/verifies/verifying/verification/examine/examines/look/looks/evaluate/evaluates/score/scores/"
+                                    "control/controls/confirm/confirms/judge/judges/reads/decide/decides/inspects/validates/tests/approves/reject/rejects/keeps/"
+                                    "keep/does .. pass, "
+                                    "check/checks/checked/verify/verifies/verified/verification/examined/evaluated/scored/judged/confirmed .. by/to/from/in .. "
+                                    "target/big/large/main/expensive/one pass/single pass/one forward/one call, "
+                                    "single/one/same .. pass/forward/reading/call/go .. verifies/verify/checks/confirms/rejects/over/of, "
+                                    "in/at one/once/a .. pass/go/forward/call/reading, all at once, lot at once, in parallel, one pass/forward/call, "
+                                    "a single pass/call/forward/reading, "
+                                    "goes/go over, "
+                                    "keeps/drops/replaces/rewrites/fixes/swapped/swaps/decides/supplies/confirms/discards "
+                                    "the/those/what/accepted/them/it/only/everything/whatever/all/for/which/whether/a/its/up/or, "
+                                    "accepts a/the/some/those/until/each/one/or, rejects/refuses the/some/those/each/one/or, cuts it/them off",
+        }),
         deny={
-            "draft makes/changes text": "The draft only proposes. Every token that stays has passed the target's rule.",
-            "draft controls tokens": "The rule, with the target's probabilities, decides; the draft only proposes.",
+            "says: draft/small/little/assistant/model writes/write/generates/decides/makes most/half/much, half of the text, most of the text/output/answer, "
+            "straight to the user, go straight to, directly to the user, jumps in, only for the hard, only used for, "
+            "writes the text/output/answer, writes the easy": "The draft only proposes. Every token that stays has passed the target's rule.",
+            "says: lose/loses/losing quality, lose/loses/losing/lost/costs/cost some/a/bit/of/little/quality/accuracy bit/quality/of/in, "
+            "lower/worse/less quality, quality is/gets/becomes worse/lower, quality drops/suffers/falls, a bit of quality":
+                "The rule keeps the target's distribution: no quality is lost.",
+            "says: target/big/large/main model/propose/proposes/guesses/drafts/suggests/guess many/several/some/tokens/a/first/few/ahead, "
+            "target propose/proposes/drafts/suggests/guesses, big/large model/one proposes/propose/drafts/suggests/guesses, "
+            "draft/small/little/assistant model/one checks/verifies/check/verify/accepts/rejects/judges, "
+            "draft checks/verifies/check/verify/accepts/rejects/judges, checked/verified by the draft/small, draft decides/controls": "The draft proposes and the target checks, not the other way round.",
+            "says: pass/run/call/time for every/each suggestion/token/proposal/guess/draft, one whole pass for, pass of its/their own, own pass/run, "
+            "in a pass of, separate times/passes/runs, runs/run once/again for each/every, five/four/several/k/4/5 passes, one by one, one after the other, "
+            "token by token with the target":
+                "All proposals are checked in one pass: that is what is saved.",
             "* shrinks weights": "No weight changes: passes of the large model are saved.",
+            "says: does something": "Say what it does.",
         },
         names=["draft", "target"],
     )},
@@ -901,12 +942,15 @@ RUBRIC = Rubric(
         "A small model drafts some tokens; the large model checks these tokens in one pass and replaces the first rejected one.",
         "The draft generates four tokens, and the target decides in one pass which tokens stay.",
         "Several tokens are proposed by the draft model, and the target keeps the accepted tokens.",
+        "the little model runs ahead a few words and the big one looks them over in one go, the first bad guess is swapped for its own",
     ]},
     must_deny={"speculation": [
         "The draft writes the text and the target is only used for the prompt.",
         "The draft decides which tokens of the target are kept.",
         "Half of the text is written by the draft, so the quality is worse.",
         "The draft writes most of the output and the target writes the rest of the output.",
+        "The target proposes tokens, and the draft checks them in one pass.",
+        "The draft suggests five tokens and the target runs one whole pass for each suggestion.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-plans"), RUBRIC, {})["speculation"], "what draft and target do in a round")
@@ -924,24 +968,57 @@ from inferlab.lab.explain import Rubric, Slot, Trend, grade
 
 RUBRIC = Rubric(
     question="What tensor parallelism gains for one user, and what it costs.",
-    lab="Each device reads its share of every layer's weights, all at the same time, and two sums over all devices follow in every layer. A token passes all layers.",
+    lab="Each device reads its share of every layer's weights, all at the same time, "
+        "and two sums over all devices follow in every layer. A token passes all layers.",
     terms={
-        "tensor": "tensor parallel*, tensor parallelism, tp",
+        "tensor": "tensor parallel*, tensor parallelism, tp, tensor split, splitting the layers, splitting within the layers",
         "pipeline": "pipeline*, pipeline parallelism, pp",
-        "traffic": "communication*, message*, exchange*, all-reduces, all-reduce, allreduces, collective*, synchronisation, synchronization, sums, data exchanged",
+        "traffic": "communication*, data, message*, exchange*, all-reduces, all-reduce, allreduces, collective*, synchronisation, synchronization, "
+                   "synchronisations, sums, data exchanged, all-reduce traffic, interconnect, interconnect traffic, "
+                   "many times, several times, again and again, network, bandwidth between devices, chatter, talking, network traffic, slow link*, slow cable*, "
+                   "slow network*, fast link*, fast cable*, fast network*, faster link*",
     },
-    slots={"trade-off": Slot(trend=Trend("tensor", gain={"time": "down"}, cost={"traffic": "up", "transfer": "up"}, switch=True, asked="up"))},
+    slots={"trade-off": Slot(
+        deny={
+            "says: full copy of, copy of the model, memory is wasted, only one device works, gains nothing, gains something, costs something, "
+            "less/fewer/lower/saves communication/messages/exchanges/traffic/synchronization, whole layers, hands the state to the next, to the next device, "
+            "in flight at once, passes it on to the next, one device after the other, "
+            "stages work, no communication, without communication": "Every device works on every layer, and all of them must agree twice in each.",
+        },
+        trend=Trend(
+            "tensor", gain={"time": "down"}, cost={"traffic": "up", "transfer": "up"}, switch=True, asked="up",
+            says={
+                "time down": "shorter/less/smaller .. time/step/latency/wait/path/pass, fraction/quarter/part/share of the time/latency/weights, "
+                             "gets/get there quicker/faster/sooner, wait/waits less, sooner, earlier, quicker, faster, "
+                             "shortens/shorten/cuts/reduces/lowers .. time/latency/path/wait, multiplies/multiply/pools .. bandwidth, "
+                             "latency/time/wait .. improves/improve/improved/better, gain/gains/gained .. latency/speed, "
+                             "latency .. drops/falls/shrinks/decreases/down, time .. drops/falls/shrinks/decreases/down",
+                "traffic up": "sum/sums/summed/reduce/reduced/exchange/exchanges/sync/syncs/synchronise/synchronize/talk/communicate/agree/add/added/all-reduce/"
+                              "all-reduces .. each/every/all/both/per/twice/constantly/across/between/many/again/other/devices/cards/gpus, "
+                              "waits/waiting for/on each, "
+                              "two/twice/many/constant/frequent .. sum/sums/exchange/exchanges/all-reduce/all-reduces/messages/syncs/times/layer, "
+                              "messages/traffic/communication between, "
+                              "takes/adds/needs/requires/costs/cost/is/increases/pays/pay .. "
+                              "communication/synchronisation/synchronization/interconnect/messages/exchanges, "
+                              "cost is/are communication/sums/messages, pay in/with messages/communication, "
+                              "have/has/need/needs to .. talk/communicate/sync/exchange/sum/agree, needs/requires/wants fast/faster/good, "
+                              "calls/asks for fast/faster/good, "
+                              "synchronisation/synchronization/communication .. price/cost, slow cables/links/network would, all devices exchange, "
+                              "at the cost of two",
+            }))},
     must_award={"trade-off": [
         "Tensor parallelism lowers the latency of a token, but it needs more communication.",
         "With tensor parallelism each token is faster, at the price of more all-reduces.",
         "The user waits less for each token, but the communication goes up.",
         "Tensor parallelism makes a step take less time and increases the synchronization in every layer.",
+        "A word comes sooner as all cards read their part of a layer together, but they have to sum up between them twice in each layer.",
     ]},
     must_deny={"trade-off": [
         "Tensor parallelism raises the latency of a token and needs less communication.",
         "Tensor parallelism makes a token slower, but it needs more communication.",
         "Tensor parallelism lowers the latency and also lowers the communication.",
         "With tensor parallelism a token takes longer and fewer messages are sent.",
+        "Each device holds whole layers and hands the state to the next device.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-plans"), RUBRIC, {})["trade-off"], "what one user gains, and what it costs")
