@@ -747,7 +747,7 @@ model.set_attn_implementation(attention)
 #
 # | argument | meaning |
 # |---|---|
-# | `weights` | number of weights of the model, the shared embedding counted once |
+# | `weights` | number of weights that a call reads: a table that serves as embedding and as `lm_head` counts once; one that is the embedding only is not read but looked up, and does not count |
 # | `sizes` | as in exercise 5 |
 # | `new`, `context`, `batch` | as in exercise 5 |
 # | `itemsize` | bytes of one weight, and of one number in the cache |
@@ -796,7 +796,7 @@ with check.part("the weights, once a call", weight=1):
     check.mistake("one reading serves all sequences of the batch", when=got[2] == 8 * 2 * 5_902_592)
     check.equal(got, [23_610_368, 23_610_368, 11_805_184])
 with check.part("the cache that is read", weight=1):
-    got = [ask_bytes(5_902_592, dict(SMALL), 1, 256, 3, 4)["cache_read"], ask_bytes(8_030_261_248, dict(LLAMA), 1, 4096, 1, 2)["cache_read"]]
+    got = [ask_bytes(5_902_592, dict(SMALL), 1, 256, 3, 4)["cache_read"], ask_bytes(7_504_924_672, dict(LLAMA), 1, 4096, 1, 2)["cache_read"]]
     check.mistake("the query heads are not cached: the key/value heads are", when=got == [4 * 3_145_728, 4 * 536_870_912])
     check.mistake("keys and values: there are two of them", when=[2 * value for value in got] == [3_145_728, 536_870_912])
     check.mistake("every sequence has a cache of its own", when=got[0] == 1_048_576)
@@ -881,6 +881,33 @@ roofline(rates, dots, title="A prefill and a decode call differ by a factor of 1
 #
 # Which of these you see for the bundled model depends on your machine; the counts do not. "Decode is memory-bound" is a statement about the counts of a large
 # model at batch 1, to be checked against the trace before anybody acts on it.
+#
+# ### Out of the launch-bound regime
+#
+# The way out is to launch less. First a **static cache**: it takes its room at once, so no shape and no address changes from step to step. Then
+# a **CUDA graph**: one step is captured with all its kernels, and from then on replayed with a single launch. Python is not there any more (a trace of
+# modules sees no call), and what remains is the device's own work, to be held against the floor: the bytes of a step over the bytes per second measured above.
+
+# %% tags=["demo"]
+from inferlab.lab.launches import RECORDED, decode_steps
+
+
+def beside_the_floor(steps, least):
+    for name, seconds in steps.items():
+        print(f"{name:26} {seconds * 1e3:8.2f} ms a step, {seconds / least:6.1f} times the floor of {least * 1e3:.2f} ms")
+
+
+steps = decode_steps(model, PROMPT_TOKENS)
+print(rates.name)
+beside_the_floor(steps, call_cost(config, 1, PROMPT_TOKENS, itemsize=model.dtype.itemsize).bytes / rates.bytes_per_s)
+if "CUDA graph, static cache" not in steps:
+    print("\nNo graph: a CPU runs every operation itself, so there are no launches to save, and a static cache alone saves none.")
+    print(f"Recorded on one {RECORDED['card']} ({RECORDED['model']}; run {RECORDED['run']} of the handbook's GPU numbers):")
+    beside_the_floor(RECORDED["steps"], RECORDED["floor"])
+
+# %% [markdown]
+# On the GPU of that run, the same kernels with the same bytes took a sixth of the time once nobody had to launch them one by one; only then did the step become
+# memory-bound, and only then would fewer bits have helped. On your own GPU the cell above does it with your model.
 
 # %% [markdown]
 # ### Exercise 7 · Prefill in chunks
@@ -1251,44 +1278,82 @@ check = Check("phases-state", points=1)
 with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("two-phases").get("state"), "`state:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab.explain import Rubric, Slot, Trend, grade
 
 RUBRIC = Rubric(
     question="What a decode call reads that the calls before it have left, and what that saves it.",
     lab="Norm, attention, norm, MLP, and every shape between them is the same. In step 2 one key goes in, and all 129 come out: it is the only place "
         "where a decode call meets the tokens before it. Everything else works on the new token alone. Keys and values of one more token.",
     terms={
-        "cache": "cache*, kv cache, kv-cache, key-value cache, key value cache",
-        "keys": "key*, keys and values, k and v, key/value pairs, keys/values",
+        "cache": "cache*, kv cache, kv-cache, key-value cache, key value cache, past_key_values, dynamiccache",
+        "keys": "key*, values, keys and values, k and v, kv, key/value pairs, keys/values, key tensor*, value tensor*, key vector*",
         "decode": "decode*, decode call*, decode step*, decode pass*, decoding, later call*, each call, every call, second call, model, attention",
         "prefill": "prefill*, first call, prompt pass",
         "past": "earlier token*, previous token*, past token*, old token*, prompt*, prefix*, whole sequence, earlier position*, history",
-        "token": "token*, new token*, last token, one token, newest token",
-        "hidden": "hidden state*, activation*, logit*, text, words",
+        "hidden": "hidden state*, activation*, embedding*",
+        "logits": "logit*, probabilit*, score*",
+        "queries": "quer*",
+        "story": "story, stories, reread*, re-read*",
         "weights": "weight*, parameter*",
     },
     slots={"state": Slot(
-        award=["decode uses cache", "decode uses keys", "cache keeps keys", "prefill keeps keys", "decode obtains keys", "cache makes keys", "cache passes keys"],
         deny={
-            "decode recomputes past": "That is what a model without a cache does. What makes it unnecessary?",
-            "decode recomputes keys": "The keys of earlier tokens are there already: they are read, not made again.",
-            "cache keeps hidden": "Neither text nor hidden states are kept: keys and values of each layer are.",
-            "cache keeps weights": "The weights are read in every call; the cache is something else.",
+            "* keep/store/hold/save/cache/contain/remember/find/reuse hidden": "Hidden states are not kept: keys and values of each layer are.",
+            "* keep/store/hold/save/cache/contain/remember/find/reuse logits": "No scores are kept: keys and values of each layer are.",
+            "* keep/store/hold/save/cache/contain/remember/find/reuse queries": "A query is used once, by its own token: keys and values are kept.",
+            "* keep/store/hold/cache/contain/remember weights": "The weights are read in every call; the cache is something else.",
             "cache avoids weights": "Every call reads all weights, with or without a cache.",
+            "says: not/needn't/doesn't/don't/without/avoids/saves/spares .. read/load/fetch .. weights/parameters, weights .. not/needn't .. again":
+                "Every call reads all weights, with or without a cache.",
+            "says: stores/keeps/holds/saves/remembers/contains/caches/finds the/all text/words/string/characters, "
+            "text/words of the answer/prompt/story .. kept/stored/saved": "No text is kept: keys and values of each layer are.",
+            "says: keeps/stores/holds/has only/just .. last/latest/newest/previous token, only/just keeps/stores/holds/remembers .. last/latest/newest/previous token":
+                "The keys and values of all earlier tokens are there, not of one.",
         },
-        loose=True,
+        trend=Trend(  # two ideas are wanted: what is there (keys and values), and what it saves (nothing old is computed again)
+            "cache", gain={"saved": "up"}, cost={"kept": "up"}, switch=True, asked="up",
+            says={
+                "kept up": "key*, values, kv, k, kv cache, key-value cache, key value cache, past_key_values, dynamiccache",
+                "saved up":
+                    "no/nothing/none/instead/rather/avoids/saves/saving/spares/skips/prevents .. recompute/recomputation/recalculate/recalculation/reprocess/redo/rerun/repeat, without recomputing/recomputation/recalculating/reprocessing/redoing/rerunning/repeating/processing/running, "
+                    "no/instead/rather/avoids/saves/spares .. re-run/re-read/reread/re-process/re-compute, "
+                    "not/never/nothing/none/needn't/don't/doesn't/dont/doesnt/isn't/aren't/won't/no/avoids/saves/spares .. again/anew/twice/afresh, "
+                    "not/never/needn't/don't/doesn't/isn't/aren't/no .. second time, not/never/needn't/don't/doesn't/isn't/aren't/no .. once more/over, "
+                    "not/don't/doesn't/dont/doesnt/needn't/no/nor/without .. have/need/needed/must/necessary/required to "
+                    "compute/recompute/calculate/process/run/rerun/redo/do/push/feed/reread/chew/go/repeat/start/look/think, "
+                    "no need to/of/for .. compute/recompute/calculate/process/run/rerun/redo/do/push/feed/reread/chew/go/repeat, "
+                    "need not .. compute/recompute/calculate/process/run/push/feed/be, needn't .. compute/recompute/calculate/process/run/push/feed/be, "
+                    "must not .. compute/recompute/calculate/process/run, "
+                    "saves/saving/spares/sparing/relieved/relieves/frees/avoids/skips .. compute/recompute/calculate/recalculate/process/run/redo/rerun/push/feed/projection/prefill/prompt, "
+                    "only/just/merely/solely .. new/newest/latest/last/current/own/fresh/newcomer, only/just/merely .. one/1/single token/position/query/row, "
+                    "only/just/merely has/have/needs/need to .. new/newest/latest/last/current/own/one/1/single, only/just .. itself, "
+                    "rather than .. all/whole/entire/everything/every/prompt/sequence/old/earlier/previous/128, instead of .. all/whole/entire/everything/every/prompt/sequence/old/earlier/previous/128, "
+                    "reduces/cuts/lowers .. positions/work/computation/calculations, "
+                    "it/call/step/pass/model/decode recomputes/redoes/repeats nothing/no/none",
+                "saved down":
+                    "it/call/calls/step/steps/pass/model/decode/also/must/will/would/always recompute/recalculate/reprocess/redo/rerun/repeat, "
+                    "has/must/needs to compute/recompute/calculate/process/run/rerun/push/feed .. whole/complete/entire/full/everything/again, "
+                    "must compute/recompute/calculate/process/run/rerun/push/feed .. whole/complete/entire/full/everything/again, "
+                    "computes/processes/runs/calculates everything/all .. again/anew, would have processed/computed/calculated",
+            }),
     )},
     must_award={"state": [
         "Each decode call reads the keys and values of the earlier tokens from the KV cache and computes only the new token.",
         "The cache holds the keys and values of the 128 prompt tokens, so a decode step does not have to compute them again.",
         "A decode step uses the KV cache that prefill filled, which saves it from running the prompt again.",
         "The keys and values of all earlier tokens are kept in the cache; only the new token goes through the layers.",
+        "k and v of what came before are there already, no need to run the prompt a second time",
+        "It finds K and V of the old tokens, so no recompute of them.",
+        "It receives the keys and values from the calls before. Without the cache it would have processed everything again.",
     ]},
     must_deny={"state": [
         "Each decode call recomputes the prompt, like a small prefill.",
         "The cache keeps the hidden states of the earlier tokens.",
         "The cache stores the text of the answer, so that the model can read it.",
         "The cache holds the weights, so they need not be read in decode.",
+        "The KV cache stores the logits of the earlier tokens, so only the new token is computed.",
+        "It finds the old queries in the cache, so nothing has to be computed again.",
+        "A decode call finds keys and values there, but it also recomputes all of them.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-phases"), RUBRIC, {})["state"], "what a decode call reads, and what that saves")
@@ -1324,43 +1389,67 @@ def facts():
                             "length": lengths[-1], "again": sum(lengths)}
 
 
-LENGTHS = [128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149, 150, 151]
+LENGTHS = [128, 129, 130, 131, 151]
 RUBRIC = Rubric(
     question="Which axis differs between the first call and the later ones, and what grows, with the numbers of this run.",
     lab="Step 1 takes (1, 128), every later step (1, 1). Same model, same method, same weights. The token axis goes through the whole block untouched.",
     terms={
-        "tokens": "token*, token axis, sequence axis, sequence, sequence length, length of the input, time axis, second axis, positions, position*",
-        "cache": "cache*, kv cache, cache length, length of the cache, keys, keys and values",
-        "batch": "batch, batch axis, batch size, first axis, rows",
-        "calls": "call*, step*, forward pass*",
+        "tokens": "token*, token axis, token dimension, sequence axis, sequence, sequence length, seq*, length of the input, input length, length axis, time axis, second axis, "
+                  "second dimension, second number, position*, dim 1, axis 1, dimension 1, inputs, input",
+        "cache": "cache*, kv cache, cache length, length of the cache, keys, keys and values, stored keys, context, context length, history, attended sequence, how far back, past_key_values, k and v",
+        "batch": "batch, batch axis, batch size, first axis, rows, axis of batch, axis of the batch, dim 0, axis 0, \"sequences\", requests",
+        "made": "new token*, generated token*, answer token*, tokens of the answer",
+        "calls": "call*, step*, forward pass*, pass, passes",
+        "first": "first call, 1st call, initial call, prefill*, call 1, step 1, prompt pass",
+        "later": "later call*, other call*, following call*, subsequent call*, decode call*, decode step*, later step*",
         "layers": "layer*",
         "heads": "head*",
+        "vocabulary": "vocab*, vocabulary axis, logit*, axis of the logits",
+        "width": "hidden size, hidden dimension, hidden axis, hidden state*, width, embedding*, feature axis, weight*, mlp",
     },
     slots={"axis": Slot(
-        topic=["tokens", "cache"],
+        names=["tokens", "cache"],
         deny={
-            "batch grows": "The batch is 1 in every call of this run.",
-            "layers grows": "The number of layers is fixed.",
-            "heads grows": "The heads stay as they are.",
+            "batch grow/increase/change/shrink/drop": "The batch is 1 in every call of this run.",
+            "says: axis of batch is different, axis of the batch is different, batch axis/size/dimension is different/differs, batch differs": "The batch is 1 in every call of this run.",
+            "layers grow/increase": "The number of layers is fixed.",
+            "heads grow/increase": "The heads stay as they are.",
+            "vocabulary grow/increase": "The vocabulary is what it is; what grows is what attention looks back at.",
+            "width grow/increase": "The width of the model is fixed.",
+            "says: grows is the .. vocabulary/logits/batch/heads/layers/width/embedding/weights, grow is the .. vocabulary/logits/batch/heads/layers/weights, "
+            "grows are the .. logits/heads/layers/weights": "What grows is what attention looks back at: the cache.",
+            "cache shrink/decrease/drop": "The cache grows by one token in every later call.",
+            "says: first call/prefill receives/gets/takes/has/sees/reads one/1/single token, first call/prefill receives/gets/takes/has/sees only/just one/1, 1 token goes into the first":
+                "The first call takes the whole prompt.",
+            "says: later call/calls receives/receive/gets/get/takes/take/has/have/sees 128": "Every later call takes one token.",
         },
         amounts=Amounts(
             shapes=["first shape", "later shape"],
-            counts={"tokens": [1, 24, *LENGTHS], "cache": LENGTHS, "batch": 1, "calls": ["calls", 23, 1]},
+            counts={"tokens": [1, 2, *LENGTHS, 23], "cache": [1, *LENGTHS, 23], "batch": 1, "made": [24, 23, 1],
+                    "calls": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, "calls", 23, 128, 151]},
             key=["tokens", "cache"],
             moves=[(128, 151)],
+            at={"first": {"tokens": [128]}, "later": {"tokens": [1, 2, 23, 129, 130, 131, 151]}},
         ),
+        loose=True,
     )},
     must_award={"axis": [
         "The token axis differs: 128 tokens go in at the first call and 1 token at each later call, while the cache grows from 128 to 151.",
         "The sequence axis is 128 in prefill and 1 in decode; the cache grows by one token in each of the 23 later calls.",
         "input_ids go from (1, 128) to (1, 1), and the cache grows along the token axis up to 151 tokens.",
         "The number of tokens drops from 128 to 1 after the first call, and the KV cache grows to 151 tokens.",
+        "tokens per call: 128 in call 1, 1 in calls 2 to 24. The cache gets one longer each time and ends at 151",
+        "The axis of tokens is different: first call has 128, the other 23 have only 1. The keys grow until 151.",
     ]},
     must_deny={"axis": [
         "The batch axis grows from 1 to 24 during decode.",
         "The token axis has 256 tokens in the first call and the cache grows to 512.",
         "The layers grow with each call, and the 32 heads too.",
         "The cache grows from 128 to 152 tokens.",
+        "The token axis is 128 and then 1, and the cache shrinks with each call.",
+        "128 tokens go in at first and 1 later. What grows is the vocabulary axis.",
+        "The axis of batch is different, 128 sequences and then 1; the cache grows to 151.",
+        "Token axis: 128, then 1. The cache ends at 24 tokens.",
     ]},
     example_facts={"prompt": 128, "first shape": (1, 128), "later shape": (1, 1), "calls": 24},
 )
@@ -1381,23 +1470,47 @@ RUBRIC = Rubric(
     question="What you gain and what you pay when more sequences share each decode call, a larger batch.",
     lab="The weights are read once a call: that is the whole secret of batching. What helps is to use a reading for more tokens, a batch.",
     terms={
-        "batch": "batch*, batch size, batching, more sequences, more requests, sequences in a call, number of sequences, sharing",
-        "throughput": "tokens per second, total throughput, tokens a second, flops per byte, intensity, arithmetic intensity, utilization, utilisation",
-        "cache": "kv cache*, cache*, caches",
+        "batch": "batch*, batch size, batching, more sequences, more requests, more users, sequences in a call, number of sequences, sharing, extra sequences",
+        "throughput": "throughput, troughput, tokens per second, total throughput, tokens a second, tokens in a second, tokens in the second, words per second, total output, output of the machine, flops per byte, "
+                      "intensity, arithmetic intensity, utilization, utilisation, server's throughput, total tokens, overall tokens",
+        "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches",
         "weights": "weight*",
     },
-    slots={"trade-off": Slot(trend=Trend("batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up", "cache": "up"}, asked="up"))},
+    slots={"trade-off": Slot(trend=Trend(
+        "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up"}, asked="up",
+        says={
+            "throughput up":
+                "more/many tokens/words/answers/output per/a/in/each/every second, more tokens/words/answers .. per/a/each/every second, more tokens/output .. for/from/out every/each/one/same byte/read/reading/weight, "
+                "weights/parameters .. read/loaded/fetched/transferred/streamed once/one, read/load/loading/fetch/reading .. weights/parameters .. once/one, weights/parameters .. once/one for all/everyone/everybody, "
+                "one/same read/reading/load/sweep/fetch/pass of/over weights/parameters, weight read/traffic/reads .. shared/amortised/amortized/divided, "
+                "weights/parameters .. shared/amortised/amortized/divided/spread, reading of .. weights .. divided/shared/amortised, "
+                "share/shares/amortise/amortises/amortize/amortizes/divides/spreads .. weight/weights/parameters/reading, ride along, output multiplies, "
+                "great/good for .. throughput, serves/serve .. tokens rather/instead, "
+                "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
+                "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",
+            "throughput down": "weights/parameters .. once for/per every/each sequence/request/user, weights/parameters .. read/loaded once for/per every/each/sequence, "
+                               "once for every/each sequence/request, once per sequence/request/user, fewer tokens .. per/a/each second",
+            "memory up": "cache for each/every/all, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
+                         "hold/store/keep/save/need/needs/have .. caches, memory .. cache/caches/sequence, cache memory times, memory .. scales/grows/times/multiplies, multiplies .. memory/cache, "
+                         "pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
+            "time up": "nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "
+                       "each/every/single user .. waits/wait/slower, longer/more time/interval/gap/wait/step/pause .. token/tokens, each/every/one call/step .. longer/slower",
+        }))},
     must_award={"trade-off": [
         "A larger batch raises the throughput, but each call takes longer.",
         "With more sequences the weights are read once for all of them, so throughput goes up, but each call takes longer.",
         "Batching gives more tokens per second, but the caches need more memory.",
         "The throughput increases because one reading of the weights serves all sequences, but the caches need more memory.",
+        "You load the weights once and everyone gets a token from it, but each sequence brings its own cache and nobody gets a token faster.",
+        "We win throughput, the reading of the weights is divided between many users. We lose memory for all the caches.",
     ]},
     must_deny={"trade-off": [
         "A larger batch lowers the throughput, but each call is faster.",
         "Batching makes each user's latency lower and needs less memory.",
         "A larger batch has lower throughput and a higher latency.",
         "With a larger batch the throughput rises and every call becomes faster.",
+        "All sequences share one cache, so memory goes down, but the weights are read once for each sequence.",
+        "Everyone gets their next token sooner, but the total throughput of the server drops.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-phases"), RUBRIC, {})["trade-off"], "what a larger batch gains and costs")

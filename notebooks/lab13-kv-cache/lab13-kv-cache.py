@@ -1052,7 +1052,7 @@ check = Check("cache-state", points=1)
 with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("the-cache").get("state"), "`state:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade, terms
+from inferlab.lab.explain import Rubric, Slot, Trend, grade, terms
 
 RUBRIC = Rubric(
     question="What is kept for each token, and what uses it later. A colleague thinks that the cache stores the text.",
@@ -1060,33 +1060,58 @@ RUBRIC = Rubric(
         "states, no logits, no text, and none of the weights. Attention reads all of them in every call.",
     terms={
         **terms("cache", "keys", "logits", "weights", weights="weight*, model weight*, parameter*", keys="+key vector*, value vector*, key and value vectors"),
-        "layers": "layer*",
-        "text": "text*, word*, string*, characters, prompt text",
         "hidden": "hidden state*, activation*, embedding*",
         "queries": "quer*, query vector*",
-        "reader": "attention*, later call*, later token*, next token*, new token*, decode step*, decode call*, each call, every call, later step*, new quer*, model, next call*, following token*",
+        "attention": "attention*, attend*",
+        "story": "story, stories",
+        "others": "lm_head, lm head, mlp*, feed-forward, feed forward, tokenizer*, tokeniser*, sampler*, embedding layer",
     },
     slots={"state": Slot(
-        award=["cache keeps keys", "layers keeps keys", "reader uses keys", "* keeps keys", "reader uses cache"],
         deny={
-            "cache keeps text": "The tokens themselves are not kept: each layer keeps a key and a value for each.",
-            "cache keeps hidden": "Hidden states are thrown away; keys and values made from them are kept.",
-            "cache keeps logits": "No scores are kept.",
-            "cache keeps weights": "The weights are elsewhere, and the same for every request.",
-            "cache keeps queries": "A query is used once, by its own token; it is not kept.",
+            "* keep/store/hold/save/cache/contain/remember hidden": "Hidden states are thrown away; keys and values made from them are kept.",
+            "* keep/store/hold/save/cache/contain/remember/reuse logits": "No scores are kept.",
+            "* keep/store/hold/save/cache/contain/remember/reuse queries": "A query is used once, by its own token; it is not kept.",
+            "* keep/store/hold/cache/contain/remember weights": "The weights are elsewhere, and the same for every request.",
+            "others use/read/need/take/get keys": "Only attention reads them.",
+            "others use/read/need/take/get cache": "Only attention reads it.",
+            "says: stores/keeps/holds/saves/remembers/caches/contains the/its/all/only text/words/string/characters, stores/keeps/holds/saves/remembers/contains the prompt text, "
+            "text/words of the prompt/answer/story .. kept/stored/saved, text/words is/are kept/stored/saved/cached, and its text, stores/keeps/holds/saves/remembers .. id/ids":
+                "The tokens themselves are not kept: each layer keeps a key and a value for each.",
         },
+        trend=Trend(  # two ideas are wanted: what is kept (a key and a value), and what uses it (the attention of later tokens)
+            "cache", gain={"used": "up"}, cost={"kept": "up"}, switch=True, asked="up",
+            says={
+                "kept up": "key*, value, kv, k, kv cache, key-value cache, key value cache, past_key_values",
+                "used up":
+                    "used/read/needed/consulted/reused/wanted/required/looked by .. attention/query/queries/later/next/following/subsequent/future/new/coming/every/each/all, "
+                    "used/needed/read/consulted in/during/for .. attention/later/next/following/subsequent/future/new, "
+                    "later/next/following/subsequent/future/new/newer/coming/upcoming/afterwards/after/newest .. use/read/need/needs/look/see/attend/consult/work/take/get/compare/match/access/find/require/draw/want/fetch/refer, "
+                    "later/next/following/subsequent/future/new/coming .. multiply/combine/score/reuse, "
+                    "attention/query/queries .. use/read/need/needs/look/see/consult/work/take/get/compare/match/access/require/draw/want/fetch/reuse/attend/go, "
+                    "attention of/for/by/in .. later/next/following/subsequent/future/new/coming/follow/after, "
+                    "attend to/back/over, work/works the attention, compared/matched with/against/to, mixes/mix/weighs the/their/its values, every/each/all later token/call/step, "
+                    "for/by/in later/next/following/subsequent/future/coming/new token/tokens/call/calls/step/steps/attention/query/queries/position/positions",
+                "used down":
+                    "used/needed/read only by/once, only by/for .. itself, only used/needed/read by/once/for .. itself, never used/needed/read, key/keys/values .. dropped/discarded/thrown/deleted/forgotten/removed",
+            }),
     )},
     must_award={"state": [
         "Each layer keeps the key and the value of every token, and later tokens read them in attention.",
         "The cache holds keys and values of all tokens so far; the attention of each new token uses them.",
         "For every token a key and a value are stored per layer, and they are read again by every later call.",
         "keys and values are cached in each layer, the next token's attention needs them",
+        "one key and one value per token and layer; used by the attention of all later tokens",
+        "Each token leaves k and v behind in every layer, and later tokens attend to them.",
+        "From every token stay the key and the value, the query of the new token is compared with them.",
     ]},
     must_deny={"state": [
         "The cache stores the text of the prompt, so that the model can read it again.",
         "The cache keeps the hidden states of all tokens for the next call.",
         "The cache stores the logits of every position and decode reuses them.",
         "The cache holds the weights of the model so that they are loaded once.",
+        "It keeps the queries of all tokens, so that the next tokens can ask with them again.",
+        "A key and a value of each token are kept, and lm_head uses the keys to score the next token.",
+        "Keys and values are not used by any later token.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("the-cache"), RUBRIC, {})["state"], "what is kept, and what uses it")
@@ -1122,28 +1147,36 @@ def facts():
                             "weights": sum(p.nbytes for p in model.parameters())}
 
 
-LENGTHS = [1, 23, 24, 128, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139, 140, 141, 142, 143, 144, 145, 146, 147, 148, 149, 150, 151]
+LENGTHS = [1, 2, 23, 128, 129, 130, 131, 151]
 RUBRIC = Rubric(
     question="Which axis of the keys grows and which sizes stay, with the numbers of this run.",
     lab="Which axis moves: the third, tokens. Batch, heads and head_dim are what they were. Token: one more row, the only axis that grows.",
     terms={
-        **terms("sequence", "heads", "head_dim", sequence="+token*, third axis, third dimension, length, cache length, tokens axis"),
-        "batch": "batch*, batch axis, first axis",
+        **terms("sequence", "heads", "head_dim", sequence="+token*, third axis, third dimension, third number, third size, length, cache length, tokens axis, dim 2, axis of tokens, axis of the tokens"),
+        "batch": "batch*, batch axis, first axis, dim 0, axis 0",
         "layers": "layer*",
         "cache": "cache*, kv cache, keys, key*",
+        "axes": "axes, dimensions",
+        "calls": "call*, step*",
     },
     slots={"axis": Slot(
         topic=["sequence", "cache"],
         deny={
-            "heads grow/increase/extend": "The number of heads is fixed.",
-            "head_dim grow/increase/extend": "The size of a head is fixed.",
-            "batch grow/increase/extend": "The batch is 1 in every call of this run.",
-            "layers grow/increase/extend": "The number of layers is fixed.",
+            "says: heads/head grow/increase/rise/extend/expand/double, heads/head axis/dimension grow/increase/rise/extend/expand, heads/head is/are grow/increase, "
+            "heads/head axis/dimension is/are grow/increase, heads/head .. and grow/increase, axis of the heads grow/increase, axis of heads grow/increase": "The number of heads is fixed.",
+            "says: head_dim grow/increase/extend/expand, head_dim is grow/increase, head size/dim/dimension grow/increase/expand, size of the head grow/increase": "The size of a head is fixed.",
+            "says: batch/first axis/size/dimension grow/increase/extend/expand, batch grow/increase/extend/expand, batch axis/size is grow/increase, batch is grow/increase":
+                "The batch is 1 in every call of this run.",
+            "says: layers/layer grow/increase/extend/expand, number of layers grow/increase, layers/layer are/is grow/increase": "The number of layers is fixed.",
+            "sequence shrink/decrease/drop": "The token axis gets one longer with every call.",
+            "says: token/tokens/sequence axis/dimension/length stays/stay/remains/keeps at 128, tokens/token/sequence stay/stays/remain at 128, and stays/stay at 128": "The token axis gets one longer with every call.",
         },
         amounts=Amounts(
             shapes=["keys shape", "cache.update.inputs.key_states.shape", (1, 2, 1, 32)],
-            counts={"sequence": LENGTHS, "cache": LENGTHS, "heads": [2, 32], "head_dim": 32, "batch": 1, "layers": 8},
+            counts={"sequence": LENGTHS, "cache": LENGTHS, "heads": [1, 2, 32], "head_dim": [2, 32], "batch": 1, "layers": 8, "axes": [1, 2, 3, 4],
+                    "calls": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 128, 151]},
             key=["sequence", "cache"],
+            moves=[(128, 151)],
         ),
         loose=True,
     )},
@@ -1152,12 +1185,17 @@ RUBRIC = Rubric(
         "The keys go from (1, 2, 128, 32) to (1, 2, 151, 32): only the sequence axis grows.",
         "Only the third axis grows, from 128 up to 151 tokens.",
         "The sequence length increases by one with each call until it is 151; 2 kv heads of 32 stay.",
+        "It is the token axis, the third of four, that goes from 128 to 151; batch 1, 2 heads and head size 32 are fixed.",
+        "Only the token axis grows, to 151: batch, heads and head_dim are the same in all calls.",
     ]},
     must_deny={"axis": [
         "The heads grow from 2 to 8 while the run goes on.",
         "The batch axis grows from 1 to 24.",
         "The token axis grows from 128 to 500.",
         "The sequence axis grows to 151, and there are 8 heads in the keys.",
+        "The token axis shrinks from 151 to 128, the 2 heads stay.",
+        "The heads axis is growing, from 2 to 151, while the token axis stays at 128.",
+        "The token axis grows to 152 tokens; the 2 heads of 32 stay the same.",
     ]},
     example_facts={"keys shape": (1, 2, 151, 32), "cache.update.inputs.key_states.shape": (1, 2, 128, 32)},
 )
@@ -1178,22 +1216,52 @@ RUBRIC = Rubric(
     question="What you gain and what you pay for keeping the cache instead of computing everything again.",
     lab="So they are computed once, and kept. A static cache takes all of its memory at the first call.",
     terms=terms("cache", cache="+caching, keeping the cache, keeping it, storing keys"),
-    slots={"trade-off": Slot(trend=Trend(
+    slots={"trade-off": Slot(
+        deny={"says: prefill .. faster/quicker/sooner, better quality, quality .. better/higher, weights .. bits": "The cache changes neither the prefill nor the answers nor the weights."},
+        trend=Trend(
         "cache", gain={"time": "down", "compute": "down"}, cost={"memory": "up"}, switch=True, asked="up",
-        says={"compute down": "no/without/instead of/avoids/saves recomputing, each token .. processed once, saves computing, only the new token, don't/doesn't/needn't have to compute/recompute, no need to compute/recompute",
-              "memory up": "every/each token .. stays/kept/stored, cache .. grow*, takes room, needs room"},
+        says={
+            "time down": "faster/quicker/shorter/snappier step/steps/decode/decoding/token/tokens/call/calls/generation, gain/gains/get/win of/in/is speed/time, gain/gains/win/get speed/time, "
+                         "shorter decode/decoding, for speed",
+            "compute down":
+                "no/nothing/none/instead/rather/avoids/saves/saving/spares/skips/prevents .. recompute/recomputation/recalculate/recalculation/reprocess/redo/rerun/repeat, without recomputing/recomputation/recalculating/reprocessing/redoing/rerunning/repeating/processing/running, "
+                "no/instead/rather/avoids/saves/spares .. re-run/re-read/reread/re-process/re-compute, "
+                "not/never/nothing/none/needn't/don't/doesn't/dont/doesnt/isn't/aren't/won't/no/avoids/saves/spares .. again/anew/twice/afresh, "
+                "not/never/needn't/don't/doesn't/isn't/aren't/no .. second time, not/never/needn't/don't/doesn't/isn't/aren't/no .. once more/over, "
+                "not/don't/doesn't/dont/doesnt/needn't/no/nor/without .. have/need/needed/must/necessary/required to "
+                "compute/recompute/calculate/process/run/rerun/redo/do/push/feed/reread/chew/go/repeat/start, "
+                "no need to/of/for .. compute/recompute/calculate/process/run/rerun/redo/do/push/feed/chew/go/repeat, "
+                "need not .. compute/recompute/calculate/process/run/push/feed/be, needn't .. compute/recompute/calculate/process/run/push/feed/be, "
+                "saves/saving/spares/relieved/relieves/frees/avoids/skips .. compute/recompute/calculate/recalculate/process/run/redo/rerun/push/feed/prompt, "
+                "compute/computation/work/recomputation/calculation .. saved/avoided/spared, "
+                "only/just/merely .. new/newest/latest/last/current/own, only/just .. one/1/single token/position, "
+                "the work/compute/computation of one/1/a, one/1 position/token of work/compute/computation, only/just .. position/token, "
+                "each/every/old token/tokens/stuff/position .. processed/computed/done/calculated once, processed/computed/done/calculated only/just/exactly once, is/are done/computed/processed once, "
+                "instead of .. all/whole/entire/everything/every/full/sequence/positions, rather than .. all/whole/entire/everything/every/full/sequence/positions, "
+                "need/needs/require/requires no second/further/repeated computation/calculation/pass/run, without .. second computation, less/fewer .. recomputation/recomputing",
+            "memory up":
+                "used more, memory is more, grows w each/every, costs you memory, provide memory, one has to provide, you hold, more tokens in memory, "
+                "every/each token .. stays/kept/stored, cache .. grow*, takes/needs/take/need/occupies/costs/eats room/space, "
+                "bytes/kib/kb/mb/mib/gb .. per/a/each/every token, memory .. per/each/every/with/linear/proportional/scales/grows/used/paid/filled/bigger, "
+                "provide/hold/reserve/fill/fills/eats/eat/fill up/fills up .. memory/ram/storage/bytes, more .. tokens in memory, stored/kept/held in memory, "
+                "storage/footprint/memory .. growing/grows/proportional/linear/bigger/more, growing/grows/increases/increase/more .. with/every/each/longer token/tokens/sequence/sequences/context/length/chats/users/user, "
+                "pay/pays/paid/cost/costs/price/loss/lose in/of/is/with/for/as/it memory/ram/storage/bytes/space/room, pay/costs/cost/lose/eats/eat memory/ram/storage/bytes/space/room",
+        },
     ))},
     must_award={"trade-off": [
         "With the cache each call is faster, because nothing is computed again, but the memory grows with every token.",
         "You save the computation of all earlier tokens and pay with memory.",
         "Without a cache every call would be slower, but it would need less memory.",
         "Latency per token goes down and memory use goes up.",
+        "You don't have to push the whole story through the model for each new word; you pay with 4 KiB of memory for each token.",
+        "Each later token needs the work of one position only, but the cache grows with every token.",
     ]},
     must_deny={"trade-off": [
         "The cache makes each call slower and saves memory.",
         "With the cache the memory goes down and the latency goes down, too.",
         "Keeping the cache costs more computation but needs less memory.",
         "Without the cache each call is faster.",
+        "The prefill of the prompt is faster and the quality is better, and the weights need more bits.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("the-cache"), RUBRIC, {})["trade-off"], "what the cache gains and costs")

@@ -1008,7 +1008,7 @@ with check.part("slots with continuous batching", weight=2):
     check.equal(got, enough)
 with check.part("the wait with static batching", weight=1):
     got = choice()["static"]
-    check.mistake("a static batch ends with its longest request: newcomers wait for it, whatever the number of slots",
+    check.mistake("a static batch ends with its longest request: who comes while it runs waits for that, however many of its slots are idle",
                   when=got == wait(load, refilling, enough, 99))
     check.equal(got, wait(load, batching, enough, 99))
 with check.part("what an iteration costs then", weight=1):
@@ -1141,7 +1141,7 @@ check = Check("batch-words-state", points=1)
 with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("batch-in-words").get("state"), "`state:` is empty")
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab.explain import Rubric, Slot, Trend, grade
 
 RUBRIC = Rubric(
     question="We batch eight requests, so they start together and end together, and everyone is served faster. What continuous batching "
@@ -1149,29 +1149,49 @@ RUBRIC = Rubric(
     lab="Before every iteration whoever is done leaves, and the requests that have arrived take the free slots, first come first served. "
     "Nobody who runs is paused. A static batch ends with its longest request.",
     terms={
-        "scheduler": "scheduler*, engine, fifo scheduler, server, continuous batching, schedule_batch, continuous batcher, batcher",
-        "requests": "request*, sequence*, newcomer*, prompt*, waiting one*, finished one*, waiting request*, waiting sequence*, finished request*, "
-        "finished sequence*, completed request*, new one*, queued request*, done request*, old request*, next request*, next one*",
-        "slots": "slot*, place, places, seat*, room",
-        "batch": "batch, running batch, active batch, list, running list",
-        "longest": "longest, longest request, slowest, slowest request, longest one, whole batch, entire batch, all of them, last request",
+        "scheduler": "scheduler*, schedular*, engine, fifo scheduler, server, continuous batching, schedule_batch, continuous batcher, batcher, serving loop",
+        "requests": "request*, sequence*",
+        "longest": "longest, longest request, slowest, slowest request, longest one, whole batch, entire batch, last request",
         "weights": "weight*, parameters",
+        "turnover": "turnover",
+        "people": "whoever, person, people, somebody, someone, guy",
+        "places": "slot*, seat, seats, place, places",
+        "pause": "pause*, interrupt*",
+        "others": "gpu*, hardware, client*, cuda, kernel*, driver*, operating system, tokenizer*, attention",
     },
     slots={
         "state": Slot(
-            award=[
-                "scheduler remove/drop/take/replace/swap/put/add/move/insert/bring/load/accept/eliminate/clear/strip/start/let/push requests",
-                "scheduler update/change/refine/rewrite/clean/replace/add batch",
-                "scheduler fill/give/take/replace/clear/put/reuse slots",
-                "requests leave/enter/take/get/fill/receive/obtain/use slots",
-                "requests leave/enter batch",
-            ],
+            names=["scheduler"],
             deny={
                 "scheduler wait": "That is static batching: the continuous scheduler waits for nobody. What happens before the next iteration?",
-                "batch wait": "That is static batching: here the batch changes before every iteration.",
                 "longest decide": "That is static batching: here nobody's length decides for the others.",
                 "scheduler changes/splits/shrinks weights": "The weights stay as they are; what changes is who is in the batch.",
+                "others decide": "The machine computes what it is given. What chooses the requests of an iteration?",
+                "others decide/remove/drop/swap/replace/pull requests": "The machine computes what it is given. What chooses the requests of an iteration?",
+                "scheduler stop requests": "Nobody who runs is paused.",
+                'says: "waits till", "waits until", "waits for the longest", "waits for the slowest", "waits for all", batch waits for, nobody can join/enter, no one can join/enter, no/without scheduler, without a scheduler, '
+                "never replace/remove/admit/swap/free, pauses/interrupts/stops the running, pauses/interrupts/stops the requests/sequences": "That is static batching: here who is in the batch is decided anew before every iteration.",
             },
+            trend=Trend(  # two ideas are wanted beside the name of who does it: the finished leave, and the waiting come in
+                "turnover", gain={"left": "up"}, cost={"joined": "up"}, asked="up",
+                says={
+                    "left up":
+                        "remove/drop/evict/kick/retire/release/discard/clear/throw/take/pull/swap/replace/free/eject/expel/delete/let/pop/strip/exchange/vacate/reclaim/send/recycle/reassign/move "
+                        ".. finished/done/completed/complete/ready/ended/reached/produced/old/over, "
+                        "finished/done/completed/complete/ready/ended/over/whoever/tokens/token/end/old .. leave/leaves/out/removed/dropped/evicted/kicked/retired/released/discarded/go/goes/exit/freed/replaced/swapped/"
+                        "give/gives/free/frees/thrown/cleared/vacate/departs, "
+                        "kick/throw/send/take/put/move/get them out, kick/throw/send/take/move out, slots of finished/completed/done, frees its/their/the slot/slots/place/seat, "
+                        "has/have finished/ended are/is/gets removed, who/which/that is/are done/finished/ready",
+                    "left down": "keeps/hold/leaves finished/completed/done, keeps/hold/leaves the finished/completed/done, stay/stays in the/their/same slot/slots, finished/done .. stay/remain, finished/done .. keep their",
+                    "joined up":
+                        "admit/add/let/bring/put/take/insert/give/fill/pull/move/assign/accept/load/start/hand/replace/get/enter/bring/seat/schedule/place/push/slot/offer/include "
+                        ".. waiting/queued/queue/new/next/arrived/pending/newcomer/newcomers/arrival/arrivals/waits/wait, "
+                        "waiting/queued/queue/next/new/pending/arrived/waits/newcomer/newcomers/arrivals .. in/enter/join/get/gets/take/takes/fill/occupy/admitted/added/let/put/come/comes/inserted/start/use/move/seat/receive, "
+                        "for/by/with/w waiting/queued/next/new/pending, assign/give/hand it to, takes it over, takes over, takes its/their place/slot/seat, fill/fills the/its/a/their/that slot/place/seat/slots, "
+                        "refill/refills, whoever .. waiting",
+                    "joined down": "nobody/none .. join/enter/joins, no new .. join/enter/comes",
+                },
+            ),
         )
     },
     must_award={
@@ -1181,6 +1201,9 @@ RUBRIC = Rubric(
             "Before every iteration the scheduler frees the slots of finished requests and puts waiting requests in them.",
             "Finished requests leave the batch, and waiting requests are put into the free slots by the scheduler.",
             "The engine takes completed sequences out of the batch and adds new sequences in their place.",
+            "scheduler kicks out whoever is done and lets the next one from the queue sit down, every step",
+            "Before each call the scheduler decides who participates: the ones who finished are released and the ones in the queue occupy their slot.",
+            "Finished leave, waiting join; the scheduler does it before each call.",
         ]
     },
     must_deny={
@@ -1189,6 +1212,9 @@ RUBRIC = Rubric(
             "The longest request decides when the batch changes.",
             "The batch waits for the slowest request before anything changes.",
             "The scheduler changes the weights between two iterations.",
+            "The scheduler pauses the requests that run and keeps the finished ones in their slots until the whole batch is complete.",
+            "No scheduler is involved: the finished requests stay in their slots and no new ones join.",
+            "The GPU decides who runs and drops the requests that are done.",
         ]
     },
 )
@@ -1197,7 +1223,7 @@ check.slot(lambda: grade(check.explanation("batch-in-words"), RUBRIC, {})["state
 check.score()
 
 # %% check="batch-words-axis" of="batch-in-words" points=1
-from inferlab.lab import Check
+from inferlab.lab import Check, reference
 
 check = Check("batch-words-axis", points=1)
 with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
@@ -1205,27 +1231,50 @@ with check.part("`axis:` is filled in (graded when you hand it in)", weight=0):
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.explain import Amounts, Rubric, Slot, grade
 
+
+@reference
+def facts():
+    """input_ids of a decode step of both runs; the prompts' texts do not matter."""
+    import torch
+    from inferlab.lab.slots import engine_run
+    from inferlab.models import load_language_model
+    from inferlab.trace import trace
+
+    model, _ = load_language_model("bundled", "cpu")
+    ids = torch.full((6, 3), 9)
+    with torch.no_grad(), trace(model) as run:
+        model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=2, min_new_tokens=2, do_sample=False)
+    padded = run.facts()["LlamaForCausalLM.inputs.input_ids.shapes"][1]
+    return {"padded step": tuple(padded), "packed step": (1, engine_run(model, [[5, 6, 7]] * 6, (3, 14, 5, 4, 9, 2), 3)[1][1][0])}
+
+
 RUBRIC = Rubric(
     question="Which axis of input_ids counts what in a decode step of the padded run and of the packed one, with its numbers.",
     lab="Six rows as long as the longest prompt, against one row with the tokens of three prompts. The packed row has no batch axis to speak of. "
     "input_ids stays to the end, although most rows were done long before. The requests lie end to end in one row.",
     terms={
-        "padded": "padded, padded run, padded batch, static, static run, static batch, rectangle",
-        "packed": "packed, packed run, packed row, packed batch, continuous, continuous run, continuous batching",
-        "batch": "batch axis, batch dimension, batch size, first axis, first dimension, rows, row, axis 0, dim 0",
-        "tokens": "token*, second axis, second dimension, sequence axis, length axis, axis 1, dim 1, columns, last axis",
-        "requests": "request*, sequences",
+        "padded": "padded*, padding, pad, padded run, padded batch, padded step, static, static run, static batch, rectangle",
+        "packed": "packed*, packing, packd, packed run, packed row, packed batch, packed step, continuous, continuous run, continuous batching",
+        "batch": "batch axis, batch dimension, batch size, first axis, first dimension, first number, leading dimension, leading axis, rows, row, axis 0, dim 0, dimension 0",
+        "tokens": "token*, second axis, second dimension, second number, trailing dimension, sequence axis, length axis, axis 1, dim 1, dimension 1, columns, column, cols, last axis",
+        "requests": "request*, sequences, reqs, people, users",
         "slots": "slot*",
         "calls": "call*, iteration*",
     },
     slots={
         "axis": Slot(
             topic=["batch", "tokens"],
+            deny={
+                "says: three/3 tokens of/from one/1/single/a request, tokens of one/1/the same request, tokens of a single request, is the length of the prompt, "
+                "counts the prompt/length, columns are the prompt": "The packed row of a decode step holds one token of each request that runs.",
+                "says: axis/dim/dimension 0 counts/is/are/holds/means tokens, axis/dim/dimension 0 counts/is/holds the tokens, first axis/dimension counts/is/holds tokens, "
+                "first axis/dimension counts/is/holds the tokens, rows/row count/are/is/counts tokens, rows/row count/are/is/counts the tokens": "A row of the padded run is a request.",
+            },
             amounts=Amounts(
-                shapes=[(6, 1), (1, 3)],
-                counts={"batch": [6, 1], "tokens": [1, 3], "requests": [6, 3], "slots": 3, "calls": 14},
+                shapes=["padded step", "packed step", (1, 2)],
+                counts={"batch": [6, 1], "tokens": [1, 2, 3], "requests": [6, 3, 2, 1], "slots": 3, "calls": 14},
                 key=["batch", "tokens=3"],
-                of={"padded": [(6, 1)], "packed": [(1, 3), (1, 1), (1, 2)]},
+                of={"padded": ["padded step"], "packed": ["packed step", (1, 1), (1, 2)]},
             ),
         )
     },
@@ -1235,18 +1284,21 @@ RUBRIC = Rubric(
             "The padded step is (6, 1): its first axis has 6 rows, one for each request. The packed step is (1, 3): one row with 3 tokens.",
             "The first axis is 6 in the padded run and 1 in the packed run, where the second axis holds 3 tokens, one for each request.",
             "The batch axis has 6 rows in the padded run; the packed run has 1 row and lays the tokens along the second axis, (1, 3).",
+            "Padded is (6, 1) to the end, each row is a request. Packed is one row, (1, 3): the columns are the tokens of three requests.",
         ]
     },
+    example_facts={"padded step": (6, 1), "packed step": (1, 3)},
     must_deny={
         "axis": [
             "The batch axis is 14 in the padded run, because it makes 14 tokens.",
             "The packed run has a batch axis of 8 rows and the padded one has 8 rows as well.",
             "The batch axis has 12 rows.",
             "The first axis of the packed run has 5 rows.",
+            "Padded is (6, 1), rows are requests. Packed is (1, 3), three tokens of one request.",
         ]
     },
 )
-check.slot(lambda: grade(check.explanation("batch-in-words"), RUBRIC, {})["axis"], "which axis counts what, with its numbers")
+check.slot(lambda: grade(check.explanation("batch-in-words"), RUBRIC, facts())["axis"], "which axis counts what, with its numbers")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1264,14 +1316,33 @@ RUBRIC = Rubric(
     lab="All requests together get many more tokens a second; each of them gets no more than alone, and in the end fewer. The weights are read once "
     "a step. Each request reads its own cache.",
     terms={
-        "batch": "batch, batch size, batches, batching, slots, number of slots, number of requests, requests at once, concurrent requests",
-        "intensity": "intensity, arithmetic intensity, flops per byte, flops for each byte, utilization, utilisation",
-        "queue": "queue, queueing, queueing time, time in the queue",
-        "cache": "cache, kv cache, caches",
+        "batch": "batch*, batch size, batching, slots, number of slots, number of requests, requests at once, concurrent requests, more requests, more sequences, more users",
+        "throughput": "throughput, troughput, tokens per second, total throughput, tokens a second, tokens in a second, tokens in the second, words per second, total output, output of the machine, "
+        "output from the machine, total tokens, overall tokens, intensity, arithmetic intensity, flops per byte, flops for each byte, utilization, utilisation",
+        "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches, kv storage",
         "weights": "weight*, parameters",
     },
-    slots={"trade-off": Slot(trend=Trend("batch", gain={"throughput": "up", "intensity": "up", "queue": "down"},
-                                         cost={"time": "up", "memory": "up", "cache": "up"}, asked="up"))},
+    slots={"trade-off": Slot(trend=Trend(
+        "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up"}, asked="up",
+        says={
+            "throughput up":
+                "shorter queue/queues/queueing, queue/queues .. shorter, less queueing, "
+                "more/many tokens/words/answers/output per/a/in/each/every second, more tokens/words/answers .. per/a/each/every second, more tokens/output .. for/from/out every/each/one/same byte/read/reading/weight, "
+                "weights/parameters .. read/loaded/fetched/transferred/streamed once/one, read/load/loading/fetch/reading .. weights/parameters .. once/one, weights/parameters .. once/one for all/everyone/everybody, "
+                "one/same read/reading/load/sweep/fetch/pass of/over weights/parameters, weight read/traffic/reads .. shared/amortised/amortized/divided, "
+                "weights/parameters .. shared/amortised/amortized/divided/spread, reading of .. weights .. divided/shared/amortised, "
+                "share/shares/amortise/amortises/amortize/amortizes/divides/spreads .. weight/weights/parameters/reading, ride along, output multiplies, "
+                "great/good for .. throughput, serves/serve .. tokens rather/instead, "
+                "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
+                "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",
+            "throughput down": "weights/parameters .. once for/per every/each sequence/request/user, weights/parameters .. read/loaded once for/per every/each/sequence, "
+                               "once for every/each sequence/request, once per sequence/request/user, fewer tokens .. per/a/each second",
+            "memory up": "cache for each/every/all, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
+                         "hold/store/keep/save/need/needs/have .. caches, memory .. cache/caches/sequence, cache memory times, memory .. scales/grows/times/multiplies, multiplies .. memory/cache, "
+                         "pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
+            "time up": "nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "
+                       "each/every/single user .. waits/wait/slower, longer/more time/interval/gap/wait/step/pause .. token/tokens, each/every/one call/step .. longer/slower",
+        }))},
     must_award={
         "trade-off": [
             "A larger batch raises the throughput, but each step takes longer, so the latency of a token goes up.",

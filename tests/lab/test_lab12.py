@@ -91,3 +91,22 @@ def test_the_handbook_says_the_numbers_that_its_code_makes():
     assert not missing
     assert 600 <= len(text.split()) <= 1200
     assert prefill_decode.HERE == ROOT / "handbook" / "figures"
+
+
+def test_a_decode_step_is_timed_with_both_caches(model):
+    from inferlab.lab.launches import decode_steps
+
+    steps = decode_steps(model, context=16, calls=2)
+    assert list(steps) == ["eager, growing cache", "eager, static cache"] and all(0 < seconds < 1 for seconds in steps.values())
+
+
+def test_the_recorded_steps_are_those_of_their_run():
+    import json
+
+    from inferlab.lab.launches import RECORDED
+
+    run = json.loads((ROOT / "ci" / "results" / f"{RECORDED['run']}.json").read_text("utf-8"))["parts"]["decode"]["decode"]
+    measured = {row["regime"]: row["median"] for row in run["rows"]}
+    assert {name: round(measured[name], 5) for name in RECORDED["steps"]} == RECORDED["steps"]
+    assert round(run["floor_seconds"], 5) == RECORDED["floor"] and run["context"] == 256
+    assert RECORDED["run"] in (ROOT / "handbook" / "gpu-numbers.md").read_text("utf-8")
