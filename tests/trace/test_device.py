@@ -201,3 +201,15 @@ def test_on_a_cpu_memory_is_not_read(tmp_path):
         assert t["Sequential"][0].memory is None
         assert t.peak_bytes is None
     assert t["Sequential"][0].bytes_out == 32
+
+
+def test_weights_that_an_operation_only_looks_at_are_not_counted_as_live_tensors():
+    layer = torch.nn.Linear(512, 512)  # its operation is a transpose of the weight, a view, and a product
+    x = torch.zeros(4, 512)
+    with torch.no_grad(), trace(layer, memory="tensors") as t:
+        y = layer(x)
+        y.add_(1)
+        x.mul_(2)
+    made = 4 * 512 * 4
+    assert t.boundaries[0].memory["change"] == made
+    assert t.boundaries[0].memory["peak"] == made

@@ -22,17 +22,19 @@ class _Watch(TorchDispatchMode):
         output = function(*args, **(kwargs or {}))
         for value in tree_leaves(output):
             if isinstance(value, torch.Tensor):
-                self._count(value)
+                self._count(value, args)
         return output
 
-    def _count(self, tensor) -> None:
+    def _count(self, tensor, args) -> None:
         if tensor.device.type == "meta" or tensor.layout is not torch.strided:
             return
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self.known:
             return
-        size = storage.nbytes()
+        # A storage that comes in and goes out again, as a weight's transpose does in every linear layer, was there before.
+        given = any(isinstance(a, torch.Tensor) and a.untyped_storage()._cdata == key for a in tree_leaves(args))
+        size = 0 if given else storage.nbytes()
         self.known[key] = weakref.ref(storage, lambda _: self._forget(key, size))
         self.live += size
         self.high = max(self.high, self.live)
