@@ -43,6 +43,9 @@ def measure(model, context: int, compiled: bool) -> dict[str, Any]:
     model(ids, None, None, cache, logits_to_keep=1)
     want = model(ids[:, -1:], None, None, cache).logits[0, -1].float()
     cache.crop(-1)
+    # the same numbers in another order, as decode.py does it: how far rounding alone moves the logits
+    again = model(torch.cat([ids, ids[:, -1:]], 1), None, None, DynamicCache(config=model.config), logits_to_keep=1).logits[0, -1].float()
+    noise = float((again - want).norm() / want.norm())
     whole = fused.fuse(model)
     config, rows = model.config, []
     dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -57,8 +60,8 @@ def measure(model, context: int, compiled: bool) -> dict[str, Any]:
         step.token.copy_(ids[0, -1:])
         first = seconds(step, device)
         apart = float((step.logits.float() - want).norm() / want.norm())
-        if not apart < 0.05:
-            raise AssertionError(f"{name}: logits are {apart:.3f} away from the model's, relative")
+        if not apart < max(2 * noise, 1e-4):
+            raise AssertionError(f"{name}: logits are {apart:.3f} away from the model's, relative; rounding explains {noise:.3f}")
         run = fused.captured(step).replay if cuda else step
         dist.barrier()
         times = chain_seconds(run, device, 16 if cuda else 2, 9 if cuda else 2)
@@ -67,7 +70,7 @@ def measure(model, context: int, compiled: bool) -> dict[str, Any]:
                      "first_seconds": round(first, 1)})
         dist.barrier()
         fresh(device)
-    return {"context": context, "rows": rows, "speedup": rows[0]["median"] / rows[1]["median"]}
+    return {"context": context, "noise": noise, "rows": rows, "speedup": rows[0]["median"] / rows[1]["median"]}
 
 
 def main() -> int:

@@ -54,6 +54,8 @@ def cost(pipe, call, device: str, rounds: int, short=None) -> dict[str, Any]:
     with one_processor() as processor:
         for run in (call, *variants.values()):
             run()
+        gc.collect()
+        gc.freeze()  # what lives now need not be looked through before each run
         found: dict[str, list] = {name: [] for name in variants}
         stolen = _stolen(processor)
         plain = [_timed(call, device)]
@@ -66,6 +68,7 @@ def cost(pipe, call, device: str, rounds: int, short=None) -> dict[str, Any]:
         starts = {name: _start(pipe, device, **options)
                   for name, options in (("default depth", {}), ("all modules", {"depth": "all"}))}
         rows = [_row(name, found[name], plain, counts.get(name), starts.get(name)) for name in variants]
+        gc.unfreeze()
         if short:
             rows.append(_profiler(short, device))
     walls = [wall for wall, _ in plain]

@@ -212,8 +212,7 @@ def from_records(trace, recorder) -> list:
     found = []
     for log in list(recorder.logs.values()):
         by_seq = {}
-        log.flush()
-        rows = log.rows
+        rows = log.records()
         for at in range(0, len(rows), 8):
             seq, point, parent, inputs, outputs, start, end, status = rows[at : at + 8]
             point = recorder.points[point]

@@ -15,8 +15,8 @@ from torch.nn import Module
 from torch.nn.modules import module as _stock
 
 from . import spec
+from .record import FULL, RECORD, pack_into
 
-WAITING = 128  # records that wait before they are packed together
 _STOCK = Module._wrapped_call_impl
 _STOCK_IMPL = Module._call_impl
 # What the stock functions do may be done here only where they are what this was written for; else they are called.
@@ -113,24 +113,25 @@ def recorded_call(patch, own):
                 outputs = _new_output(recorder, point, output)
         else:
             outputs = recorder.output_of(point, output)
-        pending = log.pending
-        pending.append((seq, point.id, parent, inputs, outputs, start, end, 0))
-        if len(pending) >= WAITING:
+        at = log.at
+        if at == FULL:
             log.flush()
+            at = log.at
+        log.at = at + RECORD
+        pack_into(log.waiting, at, seq, point.id, parent, inputs, outputs, start, end, 0)
         return output
 
     return traced
 
 
 def _new_input(recorder, point, value) -> int:
-    key = spec.tensor_key(value)
-    found = recorder.intern(((key,), (), ()), point)
-    point.known_in = (*key, found)  # at once: replicas of a module run in several threads
+    found = recorder.intern(((spec.tensor_key(value),), (), ()), point)
+    key = recorder.keys[found][0][0]
+    point.known_in = recorder.known.setdefault(found, (*key, found))  # at once: replicas run in several threads
     return found
 
 
 def _new_output(recorder, point, value) -> int:
-    key = spec.tensor_key(value)
-    found = recorder.intern(key, point)
-    point.known_out = (*key, found)
+    found = recorder.intern(spec.tensor_key(value), point)
+    point.known_out = recorder.known.setdefault(found, (*recorder.keys[found], found))
     return found

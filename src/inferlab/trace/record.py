@@ -6,8 +6,7 @@ no tensor is kept, and nothing waits for a device.
 
 import threading
 from array import array
-from itertools import chain
-from struct import pack
+from struct import Struct
 from threading import get_ident
 from time import perf_counter_ns
 
@@ -20,17 +19,20 @@ DATA = 4  # drop the record unless a tensor, array or image crossed, or somethin
 RESULT = 8  # drop the record unless something came back, or something inside was recorded
 
 COLUMNS = 8  # seq, point, parent, inputs, outputs, start ns, end ns, status
+RECORD = 8 * COLUMNS  # bytes
+FULL = 128 * RECORD  # records of the short way wait in a buffer that stays in the processor's nearest cache
+pack_into = Struct(f"{COLUMNS}q").pack_into
 NAMED_VALUES = 48  # distinct argument values that one point may add to the table before values are left out
 
 
 class Log:
     """What one thread did: closed records, and the boundary that is open now."""
 
-    __slots__ = ("count", "name", "pending", "point", "rows", "seq", "thread")
+    __slots__ = ("at", "count", "name", "point", "rows", "seq", "thread", "waiting")
 
     def __init__(self):
         self.rows = array("q")
-        self.pending: list = []  # records of the short way, not packed yet: packing many at once is cheaper
+        self.waiting, self.at = bytearray(FULL), 0  # records of the short way, and where the next one goes
         self.count = 0
         self.seq = -1
         self.point = None
@@ -38,12 +40,21 @@ class Log:
         self.name = threading.current_thread().name
 
     def flush(self) -> None:
-        """Packs the records that wait into `rows`; another thread may be adding some."""
-        waiting = len(self.pending)
-        if waiting:
-            numbers = chain.from_iterable(self.pending[:waiting])
-            self.rows.frombytes(pack(f"{COLUMNS * waiting}q", *numbers))  # half the time of `extend`
-            del self.pending[:waiting]
+        """Adds the records that wait to `rows`. Only the log's own thread may: another one asks for `records`.
+
+        The buffer is changed for an empty one first, so that a call recorded in the middle of this (by a signal's handler,
+        say) finds a place.
+        """
+        empty = bytearray(FULL)
+        full, end = self.waiting, self.at
+        self.waiting, self.at = empty, 0
+        self.rows.frombytes(memoryview(full)[:end])
+
+    def records(self) -> array:
+        """All records so far, for a thread that may not be the log's own."""
+        rows = array("q", self.rows)
+        rows.frombytes(bytes(self.waiting[: self.at]))
+        return rows
 
 
 class Recorder:
@@ -54,6 +65,8 @@ class Recorder:
         self.points: list = []
         self.table: dict = {}
         self.keys: list = []
+        self.known: dict = {}  # signature -> (shape, dtype, device, signature), shared by points: it stays near
+        self._leaves: dict = {}  # a tensor's key -> the one that stands for all that are equal
         self.errors: list = []
         self.extras: dict = {}  # (thread, seq) -> {"move": ..., "kept": ..., "memory": ..., "events": ...}
         self.notes: list = []
@@ -88,6 +101,7 @@ class Recorder:
                 key = spec.coarse(key)
             found = self.table.get(key)
             if found is None:
+                key = spec.shared(key, self._leaves)
                 found = self.table[key] = len(self.keys)
                 self.keys.append(key)
             return found
@@ -128,25 +142,16 @@ class Recorder:
             return self.intern((spec.OPAQUE, type(value).__name__), point)
 
 
-class Point:
+class _Near:
+    """What the short way reads of a point: first in its memory, so that one line of the cache has it."""
+
+    __slots__ = ("id", "known_in", "known_out", "recorder")
+
+
+class Point(_Near):
     """One place where calls are recorded: a name, a kind, the component that owns it, and the rule."""
 
-    __slots__ = (
-        "base",
-        "coarse",
-        "id",
-        "kind",
-        "known_in",
-        "known_out",
-        "lean",
-        "name",
-        "novel",
-        "owner",
-        "parameters",
-        "recorder",
-        "rule",
-        "skip",
-    )
+    __slots__ = ("base", "coarse", "kind", "lean", "name", "novel", "owner", "parameters", "rule", "skip")
 
     def __init__(self, recorder, name, kind, owner, rule=0, parameters=(), skip=1, coarse=True, base=None):
         self.recorder, self.name, self.kind, self.owner, self.rule = recorder, name, kind, owner, rule
@@ -311,7 +316,7 @@ class StatefulPoint(FullPoint):
 
     def before(self, args, kwargs):
         # the values themselves, for as long as the call lasts: the id of a freed tensor may be given to its successor
-        return dict(_state(args[0])) if self.skip and args else None
+        return dict(getattr(args[0], "__dict__", {})) if self.skip and args else None
 
     def after(self, before, args, output, inputs, outputs):
         recorder = self.recorder

@@ -279,6 +279,16 @@ def coarse(key):
     return tuple([coarse(part) if type(part) is tuple else part for part in key])
 
 
+def shared(key, leaves: dict):
+    """The same key with each tensor's key in it replaced by the first that was equal: keys that many modules compare
+    with are then few, and stay in the processor's cache."""
+    if type(key) is not tuple:
+        return key
+    if is_tensor_key(key):
+        return leaves.setdefault(key, key)
+    return tuple([shared(part, leaves) if type(part) is tuple else part for part in key])
+
+
 def is_tensor_key(key) -> bool:
     return type(key) is tuple and len(key) == 3 and isinstance(key[0], torch.Size)
 

@@ -126,8 +126,6 @@ class Trace:
         if self._recorder.on_close is not None:
             self._recorder.on_close.close()
             self._recorder.on_close = None
-        for log in self._recorder.logs.values():
-            log.flush()
         self._recorder.table = {}
         self.closed = True
 
