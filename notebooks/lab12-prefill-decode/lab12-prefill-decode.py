@@ -1319,22 +1319,24 @@ RUBRIC = Rubric(
                     "no/instead/rather/avoids/saves/spares .. re-run/re-read/reread/re-process/re-compute, "
                     "not/never/nothing/none/needn't/don't/doesn't/dont/doesnt/isn't/aren't/won't/no/avoids/saves/spares .. again/anew/twice/afresh, "
                     "not/never/needn't/don't/doesn't/isn't/aren't/no .. second time, not/never/needn't/don't/doesn't/isn't/aren't/no .. once more/over, "
-                    "not/don't/doesn't/dont/doesnt/needn't/no/nor/without .. have/need/needed/must/necessary/required to "
+                    "not/don't/doesn't/dont/doesnt/needn't/no/nor .. have/need/needed/must/necessary/required to "
                     "compute/recompute/calculate/process/run/rerun/redo/do/push/feed/reread/chew/go/repeat/start/look/think, "
                     "no need to/of/for .. compute/recompute/calculate/process/run/rerun/redo/do/push/feed/reread/chew/go/repeat, "
                     "need not .. compute/recompute/calculate/process/run/push/feed/be, needn't .. compute/recompute/calculate/process/run/push/feed/be, "
                     "must not .. compute/recompute/calculate/process/run, "
-                    "saves/saving/spares/sparing/relieved/relieves/frees/avoids/skips .. compute/recompute/calculate/recalculate/process/run/redo/rerun/push/feed/projection/prefill/prompt, "
+                    "saves/saving/spares/sparing/relieved/relieves/frees/avoids/skips .. compute/recompute/calculate/recalculate/process/run/redo/do/rerun/push/feed/projection/prefill/prompt/forward, "
                     "only/just/merely/solely .. new/newest/latest/last/current/own/fresh/newcomer, only/just/merely .. one/1/single token/position/query/row, "
                     "only/just/merely has/have/needs/need to .. new/newest/latest/last/current/own/one/1/single, only/just .. itself, "
-                    "rather than .. all/whole/entire/everything/every/prompt/sequence/old/earlier/previous/128, instead of .. all/whole/entire/everything/every/prompt/sequence/old/earlier/previous/128, "
+                    "rather than .. all/whole/entire/full/complete/everything/every/prompt/sequence/history/past/old/earlier/previous/128, instead of .. all/whole/entire/full/complete/everything/every/prompt/sequence/history/past/old/earlier/previous/128, "
+                    "without having/needing to compute/recompute/calculate/process/run/rerun/redo/do/push/feed, no second/further/new/repeated/other pass/run/computation/calculation/forward, "
+                    "one/1/single token/position/row only/through, push/feed/process/handle/run/compute/send/treat/put one/1/single token/position, push/feed/process/handle/run/compute/send/treat/put a/just/only single/one/1 token/position, new/newest/latest/last/one/token .. enough/suffices/sufficient, spare/spares/save/saves .. work, do/does/compute/computes/run/runs/work/works .. for one/1/single token/position, instead of being/computing/recomputing/processing/running/pushing/calculating/feeding, "
                     "reduces/cuts/lowers .. positions/work/computation/calculations, "
                     "it/call/step/pass/model/decode recomputes/redoes/repeats nothing/no/none",
                 "saved down":
                     "it/call/calls/step/steps/pass/model/decode/also/must/will/would/always recompute/recalculate/reprocess/redo/rerun/repeat, "
                     "has/must/needs to compute/recompute/calculate/process/run/rerun/push/feed .. whole/complete/entire/full/everything/again, "
                     "must compute/recompute/calculate/process/run/rerun/push/feed .. whole/complete/entire/full/everything/again, "
-                    "computes/processes/runs/calculates everything/all .. again/anew, would have processed/computed/calculated",
+                    "computes/processes/runs/calculates everything/all .. again/anew, would have processed/computed/calculated, would/you'd/we'd/it'd/one'd have/need to compute/recompute/process/run/rerun/push/feed/redo/calculate",
             }),
     )},
     must_award={"state": [
@@ -1414,6 +1416,11 @@ RUBRIC = Rubric(
             "says: axis of batch is different, axis of the batch is different, batch axis/size/dimension is different/differs, batch differs": "The batch is 1 in every call of this run.",
             "layers grow/increase": "The number of layers is fixed.",
             "heads grow/increase": "The heads stay as they are.",
+            "says: number of heads/layers grow/increase, heads/layers grow/increase, batch/hidden size grow/increase, so do/does the heads/layers/batch": "Heads, layers and batch are what they were.",
+            "says: 128 tokens in every/each/all, 128 in every/each/all call/calls, 1/one to/then 128, 1/one and then/later 128, tokens are always 1/one, always 1/one token": "The first call takes the whole prompt, and only the first.",
+            "says: heads/head/batch/layers/layer/vocabulary/hidden/cache axis/dimension is/has/was 128, heads/head/batch/layers/layer/vocabulary/hidden axis/dimension differs/changes, axis of the heads/batch/layers": "What differs is how many tokens go in.",
+            "says: cache shrinks/shortens, cache gets/becomes shorter/smaller, cache axis shrinks, and it/they shrinks/shrink by": "The cache grows by one token in every later call.",
+            "says: cache stays/stay/remains at/the, cache stays/remains 128, cache stays/remains constant/unchanged/same": "The cache grows by one token in every later call.",
             "vocabulary grow/increase": "The vocabulary is what it is; what grows is what attention looks back at.",
             "width grow/increase": "The width of the model is fixed.",
             "says: grows is the .. vocabulary/logits/batch/heads/layers/width/embedding/weights, grow is the .. vocabulary/logits/batch/heads/layers/weights, "
@@ -1471,7 +1478,7 @@ RUBRIC = Rubric(
     lab="The weights are read once a call: that is the whole secret of batching. What helps is to use a reading for more tokens, a batch.",
     terms={
         "batch": "batch*, batch size, batching, more sequences, more requests, more users, sequences in a call, number of sequences, sharing, extra sequences",
-        "throughput": "throughput, troughput, tokens per second, total throughput, tokens a second, tokens in a second, tokens in the second, words per second, total output, output of the machine, flops per byte, "
+        "throughput": "throughput, troughput, tokens per second, total throughput, tokens a second, tokens in a second, tokens in the second, words per second, total output, output of the machine, total tokens/s, overall tokens/s, aggregate tokens/s, aggregate tokens per second, overall tokens per second, flops per byte, "
                       "intensity, arithmetic intensity, utilization, utilisation, server's throughput, total tokens, overall tokens",
         "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches",
         "weights": "weight*",
@@ -1485,6 +1492,7 @@ RUBRIC = Rubric(
                 "one/same read/reading/load/sweep/fetch/pass of/over weights/parameters, weight read/traffic/reads .. shared/amortised/amortized/divided, "
                 "weights/parameters .. shared/amortised/amortized/divided/spread, reading of .. weights .. divided/shared/amortised, "
                 "share/shares/amortise/amortises/amortize/amortizes/divides/spreads .. weight/weights/parameters/reading, ride along, output multiplies, "
+                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more flops/work/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
                 "great/good for .. throughput, serves/serve .. tokens rather/instead, "
                 "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
                 "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",

@@ -1072,6 +1072,9 @@ RUBRIC = Rubric(
             "* keep/store/hold/save/cache/contain/remember/reuse logits": "No scores are kept.",
             "* keep/store/hold/save/cache/contain/remember/reuse queries": "A query is used once, by its own token; it is not kept.",
             "* keep/store/hold/cache/contain/remember weights": "The weights are elsewhere, and the same for every request.",
+            "says: query/queries is/are kept/stored/cached/saved, query and .. kept/stored/cached/saved, queries and .. kept/stored/cached/saved, keys and queries, use/uses/reuse/reuses/read/reads the queries, ask again": "A query is used once, by its own token; it is not kept.",
+            "says: keys/values of the whole/entire/all vocabulary, of the whole/entire vocabulary, of all words": "Of the tokens so far, not of the vocabulary.",
+            "says: of only the last, of the last token only, only the last/latest/newest token": "All tokens so far are kept.",
             "others use/read/need/take/get keys": "Only attention reads them.",
             "others use/read/need/take/get cache": "Only attention reads it.",
             "says: stores/keeps/holds/saves/remembers/caches/contains the/its/all/only text/words/string/characters, stores/keeps/holds/saves/remembers/contains the prompt text, "
@@ -1084,13 +1087,14 @@ RUBRIC = Rubric(
                 "kept up": "key*, value, kv, k, kv cache, key-value cache, key value cache, past_key_values",
                 "used up":
                     "used/read/needed/consulted/reused/wanted/required/looked by .. attention/query/queries/later/next/following/subsequent/future/new/coming/every/each/all, "
-                    "used/needed/read/consulted in/during/for .. attention/later/next/following/subsequent/future/new, "
+                    "used/needed/read/consulted/looked in/during/for/at .. attention/later/next/following/subsequent/future/new/each/every/decode, "
                     "later/next/following/subsequent/future/new/newer/coming/upcoming/afterwards/after/newest .. use/read/need/needs/look/see/attend/consult/work/take/get/compare/match/access/find/require/draw/want/fetch/refer, "
                     "later/next/following/subsequent/future/new/coming .. multiply/combine/score/reuse, "
-                    "attention/query/queries .. use/read/need/needs/look/see/consult/work/take/get/compare/match/access/require/draw/want/fetch/reuse/attend/go, "
+                    "attention/query/queries .. use/read/need/needs/look/see/consult/work/take/get/compare/match/access/require/draw/want/fetch/reuse/attend/go, query/queries .. multiply/dot/dotted/score/combine/check/meet/product, "
                     "attention of/for/by/in .. later/next/following/subsequent/future/new/coming/follow/after, "
                     "attend to/back/over, work/works the attention, compared/matched with/against/to, mixes/mix/weighs the/their/its values, every/each/all later token/call/step, "
                     "for/by/in later/next/following/subsequent/future/coming/new token/tokens/call/calls/step/steps/attention/query/queries/position/positions",
+                "kept down": "is/are recomputed/recalculated, is/are computed again, nothing is/was kept/stored/cached",
                 "used down":
                     "used/needed/read only by/once, only by/for .. itself, only used/needed/read by/once/for .. itself, never used/needed/read, key/keys/values .. dropped/discarded/thrown/deleted/forgotten/removed",
             }),
@@ -1152,7 +1156,7 @@ RUBRIC = Rubric(
     question="Which axis of the keys grows and which sizes stay, with the numbers of this run.",
     lab="Which axis moves: the third, tokens. Batch, heads and head_dim are what they were. Token: one more row, the only axis that grows.",
     terms={
-        **terms("sequence", "heads", "head_dim", sequence="+token*, third axis, third dimension, third number, third size, length, cache length, tokens axis, dim 2, axis of tokens, axis of the tokens"),
+        **terms("sequence", "heads", "head_dim", sequence="+token*, third axis, third dimension, third number, third one, third size, length, cache length, tokens axis, dim 2, axis of tokens, axis of the tokens"),
         "batch": "batch*, batch axis, first axis, dim 0, axis 0",
         "layers": "layer*",
         "cache": "cache*, kv cache, keys, key*",
@@ -1168,6 +1172,8 @@ RUBRIC = Rubric(
             "says: batch/first axis/size/dimension grow/increase/extend/expand, batch grow/increase/extend/expand, batch axis/size is grow/increase, batch is grow/increase":
                 "The batch is 1 in every call of this run.",
             "says: layers/layer grow/increase/extend/expand, number of layers grow/increase, layers/layer are/is grow/increase": "The number of layers is fixed.",
+            "says: token/tokens/sequence axis/dimension/length gets/becomes/is shorter/smaller/shrink, tokens/token get/become fewer/shorter, axis gets/becomes shorter/smaller": "The token axis gets one longer with every call.",
+            "says: so do/does the .. heads/batch/layers/head_dim": "Only the tokens get more.",
             "sequence shrink/decrease/drop": "The token axis gets one longer with every call.",
             "says: token/tokens/sequence axis/dimension/length stays/stay/remains/keeps at 128, tokens/token/sequence stay/stays/remain at 128, and stays/stay at 128": "The token axis gets one longer with every call.",
         },
@@ -1228,7 +1234,7 @@ RUBRIC = Rubric(
                 "no/instead/rather/avoids/saves/spares .. re-run/re-read/reread/re-process/re-compute, "
                 "not/never/nothing/none/needn't/don't/doesn't/dont/doesnt/isn't/aren't/won't/no/avoids/saves/spares .. again/anew/twice/afresh, "
                 "not/never/needn't/don't/doesn't/isn't/aren't/no .. second time, not/never/needn't/don't/doesn't/isn't/aren't/no .. once more/over, "
-                "not/don't/doesn't/dont/doesnt/needn't/no/nor/without .. have/need/needed/must/necessary/required to "
+                "not/don't/doesn't/dont/doesnt/needn't/no/nor .. have/need/needed/must/necessary/required to "
                 "compute/recompute/calculate/process/run/rerun/redo/do/push/feed/reread/chew/go/repeat/start, "
                 "no need to/of/for .. compute/recompute/calculate/process/run/rerun/redo/do/push/feed/chew/go/repeat, "
                 "need not .. compute/recompute/calculate/process/run/push/feed/be, needn't .. compute/recompute/calculate/process/run/push/feed/be, "
@@ -1240,7 +1246,7 @@ RUBRIC = Rubric(
                 "instead of .. all/whole/entire/everything/every/full/sequence/positions, rather than .. all/whole/entire/everything/every/full/sequence/positions, "
                 "need/needs/require/requires no second/further/repeated computation/calculation/pass/run, without .. second computation, less/fewer .. recomputation/recomputing",
             "memory up":
-                "used more, memory is more, grows w each/every, costs you memory, provide memory, one has to provide, you hold, more tokens in memory, "
+                "store/stores/hold/holds/occupy/occupies/consume/consumes/spend/spends .. per/each/every/a token, used more, memory is more, grows w each/every, costs you memory, provide memory, one has to provide, you hold, more tokens in memory, "
                 "every/each token .. stays/kept/stored, cache .. grow*, takes/needs/take/need/occupies/costs/eats room/space, "
                 "bytes/kib/kb/mb/mib/gb .. per/a/each/every token, memory .. per/each/every/with/linear/proportional/scales/grows/used/paid/filled/bigger, "
                 "provide/hold/reserve/fill/fills/eats/eat/fill up/fills up .. memory/ram/storage/bytes, more .. tokens in memory, stored/kept/held in memory, "

@@ -1163,13 +1163,13 @@ RUBRIC = Rubric(
         "state": Slot(
             names=["scheduler"],
             deny={
-                "scheduler wait": "That is static batching: the continuous scheduler waits for nobody. What happens before the next iteration?",
                 "longest decide": "That is static batching: here nobody's length decides for the others.",
                 "scheduler changes/splits/shrinks weights": "The weights stay as they are; what changes is who is in the batch.",
                 "others decide": "The machine computes what it is given. What chooses the requests of an iteration?",
                 "others decide/remove/drop/swap/replace/pull requests": "The machine computes what it is given. What chooses the requests of an iteration?",
+                "says: remove/drop/evict/discard/kick waiting/queued, remove/drop/evict/discard the waiting/queued, admit/add/insert finished/completed/done, admit/add/insert the finished/completed/done": "It is the finished that leave, and the waiting that come in.",
                 "scheduler stop requests": "Nobody who runs is paused.",
-                'says: "waits till", "waits until", "waits for the longest", "waits for the slowest", "waits for all", batch waits for, nobody can join/enter, no one can join/enter, no/without scheduler, without a scheduler, '
+                'says: "waits till", "waits until", "waits for the longest", "waits for the slowest", "waits for all", "scheduler waits for", "engine waits for", "server waits for", batch waits for, nobody can join/enter, no one can join/enter, no/without scheduler, without a scheduler, '
                 "never replace/remove/admit/swap/free, pauses/interrupts/stops the running, pauses/interrupts/stops the requests/sequences": "That is static batching: here who is in the batch is decided anew before every iteration.",
             },
             trend=Trend(  # two ideas are wanted beside the name of who does it: the finished leave, and the waiting come in
@@ -1177,17 +1177,17 @@ RUBRIC = Rubric(
                 says={
                     "left up":
                         "remove/drop/evict/kick/retire/release/discard/clear/throw/take/pull/swap/replace/free/eject/expel/delete/let/pop/strip/exchange/vacate/reclaim/send/recycle/reassign/move "
-                        ".. finished/done/completed/complete/ready/ended/reached/produced/old/over, "
+                        ".. finished/done/completed/complete/ready/ended/end/finish/reach/reached/hit/produced/old/over/last/eos, "
                         "finished/done/completed/complete/ready/ended/over/whoever/tokens/token/end/old .. leave/leaves/out/removed/dropped/evicted/kicked/retired/released/discarded/go/goes/exit/freed/replaced/swapped/"
                         "give/gives/free/frees/thrown/cleared/vacate/departs, "
-                        "kick/throw/send/take/put/move/get them out, kick/throw/send/take/move out, slots of finished/completed/done, frees its/their/the slot/slots/place/seat, "
+                        "kick/throw/send/take/put/move/get them out, kick/throw/send/take/move out, remove/drop/evict/discard/clear/delete/retire/eject them/these/those, slots of finished/completed/done, frees its/their/the slot/slots/place/seat, "
                         "has/have finished/ended are/is/gets removed, who/which/that is/are done/finished/ready",
                     "left down": "keeps/hold/leaves finished/completed/done, keeps/hold/leaves the finished/completed/done, stay/stays in the/their/same slot/slots, finished/done .. stay/remain, finished/done .. keep their",
                     "joined up":
-                        "admit/add/let/bring/put/take/insert/give/fill/pull/move/assign/accept/load/start/hand/replace/get/enter/bring/seat/schedule/place/push/slot/offer/include "
-                        ".. waiting/queued/queue/new/next/arrived/pending/newcomer/newcomers/arrival/arrivals/waits/wait, "
+                        "swap/admit/add/let/bring/put/take/insert/give/fill/pull/move/assign/accept/load/start/hand/replace/get/enter/bring/seat/schedule/place/push/slot/offer/include/pick/launch/begin "
+                        ".. waiting/queued/queue/new/next/arrived/pending/newcomer/newcomers/arrival/arrivals/waits/wait/others/another, "
                         "waiting/queued/queue/next/new/pending/arrived/waits/newcomer/newcomers/arrivals .. in/enter/join/get/gets/take/takes/fill/occupy/admitted/added/let/put/come/comes/inserted/start/use/move/seat/receive, "
-                        "for/by/with/w waiting/queued/next/new/pending, assign/give/hand it to, takes it over, takes over, takes its/their place/slot/seat, fill/fills the/its/a/their/that slot/place/seat/slots, "
+                        "for/by/with/w waiting/queued/next/new/pending, with/by .. waiting/queued/pending/queue/next, assign/give/hand it to, takes it over, takes over, takes its/their place/slot/seat, fill/fills the/its/a/their/that slot/place/seat/slots, "
                         "refill/refills, whoever .. waiting",
                     "joined down": "nobody/none .. join/enter/joins, no new .. join/enter/comes",
                 },
@@ -1265,7 +1265,7 @@ RUBRIC = Rubric(
         "axis": Slot(
             topic=["batch", "tokens"],
             deny={
-                "says: three/3 tokens of/from one/1/single/a request, tokens of one/1/the same request, tokens of a single request, is the length of the prompt, "
+                "says: positions/tokens of one/a/the prompt, three/3 tokens of/from one/1/single/a request, requests in both, 6 in both, six in both, same in both, axis .. in both runs, tokens of one/1/the same request, tokens of a single request, is the length of the prompt, "
                 "counts the prompt/length, columns are the prompt": "The packed row of a decode step holds one token of each request that runs.",
                 "says: axis/dim/dimension 0 counts/is/are/holds/means tokens, axis/dim/dimension 0 counts/is/holds the tokens, first axis/dimension counts/is/holds tokens, "
                 "first axis/dimension counts/is/holds the tokens, rows/row count/are/is/counts tokens, rows/row count/are/is/counts the tokens": "A row of the padded run is a request.",
@@ -1273,7 +1273,7 @@ RUBRIC = Rubric(
             amounts=Amounts(
                 shapes=["padded step", "packed step", (1, 2)],
                 counts={"batch": [6, 1], "tokens": [1, 2, 3], "requests": [6, 3, 2, 1], "slots": 3, "calls": 14},
-                key=["batch", "tokens=3"],
+                key=["tokens=3"],
                 of={"padded": ["padded step"], "packed": ["packed step", (1, 1), (1, 2)]},
             ),
         )
@@ -1317,7 +1317,7 @@ RUBRIC = Rubric(
     "a step. Each request reads its own cache.",
     terms={
         "batch": "batch*, batch size, batching, slots, number of slots, number of requests, requests at once, concurrent requests, more requests, more sequences, more users",
-        "throughput": "throughput, troughput, tokens per second, total throughput, tokens a second, tokens in a second, tokens in the second, words per second, total output, output of the machine, "
+        "throughput": "throughput, troughput, tokens per second, total throughput, tokens a second, tokens in a second, tokens in the second, words per second, total output, output of the machine, total tokens/s, overall tokens/s, aggregate tokens/s, aggregate tokens per second, overall tokens per second, "
         "output from the machine, total tokens, overall tokens, intensity, arithmetic intensity, flops per byte, flops for each byte, utilization, utilisation",
         "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches, kv storage",
         "weights": "weight*, parameters",
@@ -1332,6 +1332,7 @@ RUBRIC = Rubric(
                 "one/same read/reading/load/sweep/fetch/pass of/over weights/parameters, weight read/traffic/reads .. shared/amortised/amortized/divided, "
                 "weights/parameters .. shared/amortised/amortized/divided/spread, reading of .. weights .. divided/shared/amortised, "
                 "share/shares/amortise/amortises/amortize/amortizes/divides/spreads .. weight/weights/parameters/reading, ride along, output multiplies, "
+                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more flops/work/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
                 "great/good for .. throughput, serves/serve .. tokens rather/instead, "
                 "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
                 "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",
