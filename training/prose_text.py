@@ -28,6 +28,10 @@ from inferlab.lab.explain.vocabulary import vocabulary
 from inferlab.lab.explain.words import clean, sentences
 
 
+SALADS = 10
+"""How often a salad that a person wrote counts: there are few of them, and they are what learners would send in."""
+
+
 def mixed(text: str, rng: random.Random):
     """(kind, text) for each disorder of an answer's words."""
     words = text.rstrip(".").split()
@@ -47,7 +51,7 @@ def examples():
         for rubric in row.rubrics:
             for name, slot in rubric.slots.items():
                 text = row.explanation.get(name).strip()
-                if row.gold[name] and row.kind not in GAMED and text:
+                if row.gold.get(name) and row.kind not in GAMED and text:
                     found = [("good", text), *mixed(text, rng)]
                 elif row.kind in ("salad", "stuffed") and text:
                     found = [(row.kind, text)]
@@ -56,7 +60,8 @@ def examples():
                 for kind, one in found:
                     if grade_slot(one, slot, rubric, row.facts).verdict == "award":
                         parts = [vocabulary(rubric).mend(s) for s in sentences(clean(one))]
-                        yield text_features(parts, bool(slot.award)), int(kind == "good"), kind, row.id
+                        for _ in range(1 if kind in ("good", "shuffled", "sorted", "reversed") else SALADS):
+                            yield text_features(parts, bool(slot.award)), int(kind == "good"), kind, row.id
 
 
 def fit(x: np.ndarray, y: np.ndarray, ridge: float = 1e-3) -> np.ndarray:

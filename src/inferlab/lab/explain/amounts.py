@@ -157,7 +157,7 @@ def _of_another(tokens, i: int, mentions: list[Mention], term: str) -> bool:
     if before is None or not any(t.kind == "amount" for t in tokens[before.end:i]):
         return False
     between = [t.word for t in tokens[before.end:i]]
-    return "and" in between or between[-2:] == ["of", "the"] or between[-1:] == ["of"]
+    return "and" in between or "(" in between and ")" not in between or between[-2:] == ["of", "the"] or between[-1:] == ["of"]
 
 
 def _names(tokens, i: int) -> bool:

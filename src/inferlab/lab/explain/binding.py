@@ -64,6 +64,8 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
         passive = at and tokens[at - 1].word in lex.AUXILIARY - {"to", "will", "can", "would", "may", "could", "must", "should"}
         if not passive and not ahead and tokens[at].stem in _TRANSITIVE:
             target = None
+        if target and target is back and target[2] == "lever" and not passive and end < len(tokens) and tokens[end].word in _OBJECTS:
+            target = None  # `more steps reduce the distance`
         if back and (passive or tokens[end:end + 1] and tokens[end].word in ("from", "to", "by", "with", "linearly", "as")):
             target = back
     else:
@@ -111,6 +113,7 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
 
 _HOLDERS = frozenset(("pictur", "imag", "result", "output", "sampl", "photo", "draw", "one", "on", "outcom", "render"))
 """What has a quality but is none: more of these is not more of it."""
+_OBJECTS = frozenset(("the", "a", "an", "this", "that", "each", "every", "its", "my", "our", "your", "their", "what", "how", "only"))
 _PREPOSITIONS = frozenset(("to", "with", "from", "by", "in", "for", "of", "at", "on"))
 _COPULA = frozenset(("is", "are", "was", "were"))
 _BECOMES = frozenset(("is", "are", "was", "were", "be", "been", "being", "get", "gets", "got", "getting", "become", "becomes", "becoming", "became", "stay", "stays", "remain", "remains",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .lexicon_verbs import VERB_INDEX, VERBS
-from .negation import frame_of, is_hedged, negated, own_negators
+from .negation import frame_of, hedges_of, negated, own_negators
 from .phrases import Table
 from .relations import Relation
 from .wording import alternatives
@@ -61,19 +61,30 @@ def spoken(entry: str, sentence: Sentence) -> bool:
     """Whether a sentence has one of the phrases of a `says:` entry, neither denied nor put at a distance nor left open."""
     start, stop = frame_of(sentence)
     marks = own_negators(sentence)
-    if is_hedged(sentence, start, stop):
-        return False
+    hedges = hedges_of(sentence, start, stop)
     table = _phrases(entry)
-    return any(t.kind in ("word", "amount") and table.match(sentence.tokens, i) and not negated(sentence.tokens, i, marks)
-               and not start <= t.start - sentence.tokens[0].start < stop for i, t in enumerate(sentence.tokens))
+    for i, t in enumerate(sentence.tokens):
+        hit = table.match(sentence.tokens, i) if t.kind in ("word", "amount") else None
+        if not hit or negated(sentence.tokens, i, marks) or start <= t.start - sentence.tokens[0].start < stop:
+            continue
+        end = i + hit[0]
+        own = {w for key in table.keys(sentence.tokens, i) for w in key}
+        if any(i < n < end and not {sentence.tokens[n].word, sentence.tokens[n].stem, "=" + sentence.tokens[n].word} & own for n in marks):
+            continue  # `the cache is not shared` for the phrase `cache .. shared`
+        if not any(i - 5 <= h < end + 3 for h in hedges):
+            return True
+    return False
 
 
 def claims(entry: str, terms: Mapping[str, str]) -> list[tuple[Claim, ...]]:
     """The claims of one entry: `a + b` wants both, `a or b` either: a tuple of alternatives for each part."""
     names = tuple(terms)
-    if entry.startswith(SAYS):
-        return []
-    return [tuple(_claim(one.strip(), names) for one in part.split(" or ")) for part in entry.split("+")]
+    return [tuple(_claim(one.strip(), names) for one in part.split(" or ")) for part in entry.split("+") if not part.strip().startswith(SAYS)]
+
+
+def phrases_of(entry: str) -> list[str]:
+    """The `says:` parts of one entry."""
+    return [part.strip() for part in entry.split("+") if part.strip().startswith(SAYS)]
 
 
 def says(claim: Claim, r: Relation, context: frozenset[str], lenient: bool) -> bool:

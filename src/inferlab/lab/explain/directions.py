@@ -123,6 +123,8 @@ def _exchanged(tokens: tuple[Token, ...], found: list[Effect]) -> list[Effect]:
     out = []
     for e in found:
         if e.cue >= 0 and [t.word for t in tokens[e.cue:e.cue + 3]] in (["in", "exchange", "for"], ["in", "return", "for"]):
+            if e.at < e.cue:
+                continue  # what stands before it is not what is given for it
             first = next((o for o in sorted(found, key=lambda o: -o.at) if o.end <= e.cue and o.quantity in lex.GOOD), None)
             if first is None:
                 e = replace(e, strong=False)
@@ -174,7 +176,7 @@ def _what_is(tokens: tuple[Token, ...], cues: list, quantities: list) -> list[Ef
         else:
             copula = next((j for j in range(verb + 1, min(verb + 8, len(tokens))) if tokens[j].word in ("is", "are", "was")), None)
             named = next((q for q in quantities if copula is not None and 0 < q[0] - copula <= 4 and q[2] != "lever"), None)
-        if named and not any(max(named[0] - 4, verb, copula if copula is not None else 0) < c[0] < named[0] and c[2] in ("mod", "good", "carry", "verb") for c in cues):
+        if named and named[2] in lex.GOOD and not any(max(named[0] - 4, verb, copula if copula is not None else 0) < c[0] < named[0] and c[2] in ("mod", "good", "carry", "verb") for c in cues):
             sign = lex.GOOD.get(named[2], 1) * (1 if tokens[verb].stem in _GAIN else -1)
             out.append(Effect(named[2], sign, min(i, named[0]), max(verb + 1, named[1])))
     return out

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from . import gates
 from .amounts import Found, foreign_shapes, read_amounts
 from .cell import COMMON_LABELS, Explanation, canonical
-from .claims import SAYS, actors_of, claims, says, spoken
+from .claims import SAYS, actors_of, claims, phrases_of, says, spoken
 from .clauses import relations
 from .facts import facts_of
 from .loose import loosely
@@ -15,6 +15,7 @@ from .relations import Relation
 from .rubric import Rubric, Slot
 from .understood import not_by_it, understood
 from .trends import Reading, is_framed, read_trend
+from .terse import noted
 from .vocabulary import Vocabulary, vocabulary
 from .words import Sentence, clean, sentences
 
@@ -93,6 +94,8 @@ def grade_slot(text: str, slot: Slot, rubric: Rubric, facts: Mapping[str, object
             return deny("This takes back what it says.", (back,))
         if open_:
             return review("This asks, supposes or quotes instead of stating; a person will read it.", (open_,))
+    if gate.loose and outcome.verdict == "award" and noted(mended, slot, rubric):
+        return outcome
     if gate.verdict and outcome.verdict != "deny":
         return review(gate.reason, gate.evidence)
     return outcome
@@ -174,8 +177,14 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
         return award("")
     asserted, taken_back, hedged = [], [], []
     foes = frozenset(c.subject for entry in slot.deny for part in claims(entry, rubric.terms) for c in part) - {"*"}
+    noted_by = ""
     for entry in slot.award:
-        wanted = claims(entry, rubric.terms)
+        wanted, phrases = claims(entry, rubric.terms), phrases_of(entry)
+        if not all(any(spoken(one, s) for s in parts) for one in phrases):
+            continue
+        if not wanted:
+            noted_by = noted_by or entry
+            continue
         hits = [[r for r in found if any(says(c, r, context, lenient=True) and not r.bad_objects & {c.object} for c in part)] for part in wanted]
         if all(any(not (r.negated or r.framed or r.hedged) for r in hit) for hit in hits):
             asserted.append(next(r for r in hits[0] if not (r.negated or r.framed or r.hedged)))
@@ -187,6 +196,8 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
     both = _both_ways(found)
     if both:
         return review("This says of something that it is so and that it is not; a person will read it.", (both,))
+    if noted_by and not any(r.negated or r.framed for r in found):
+        return award("", (noted_by[:60],))
     if asserted:
         return award("", (f"{sorted(asserted[0].agents)} {asserted[0].verb} {sorted(asserted[0].objects)}", asserted[0].text))
     if slot.loose and not hedged and not any(is_hedged(s) for s in parts):
@@ -204,10 +215,10 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
 
 def _both_ways(found: list[Relation]) -> str:
     """The sentence that denies of somebody what another says of the same one, "" if there is none."""
-    said = [r for r in found if r.agents - {"it"} and r.objects - {"it"} and r.near and not (r.framed or r.hedged)]
+    said = [r for r in found if r.objects - {"it"} and r.near and not (r.framed or r.hedged)]
     for a in said:
         for b in said:
-            if a.negated and not b.negated and a.agents & b.agents - {"it"} and a.objects & b.objects - {"it"} and a.classes & b.classes - {"is", "other"}:
+            if a.negated and not b.negated and (a.agents & b.agents - {"it"} or not a.agents and {"never", "not"} & set(a.text.casefold().split())) and a.objects & b.objects - {"it"} and a.classes & b.classes - {"is", "other"}:
                 return a.text
     return ""
 

@@ -6,7 +6,8 @@ verb, behind `by` or `thanks to`, the owner of a deed), nothing of this is denie
 
 import itertools
 
-from .claims import Claim, claims
+from .claims import Claim, claims, phrases_of
+from .claims import spoken as phrase_said
 from .lexicon_verbs import VERB_INDEX, VERBS
 from .listed import listed
 from .negation import framed_or_negated
@@ -30,6 +31,8 @@ def loosely(slot: Slot, rubric: Rubric, found: list[Relation], parts: list[Sente
         return ()
     foes = {c.subject for entry in slot.deny for part in claims(entry, rubric.terms) for c in part} - {"*"}
     for entry in slot.award:
+        if not all(any(phrase_said(one, s) for s in parts) for one in phrases_of(entry)):
+            continue
         shown = []
         for part in claims(entry, rubric.terms):
             one = next((c for c in part if _said(c, found, spoken, foes)), None)

@@ -39,6 +39,12 @@ class Table:
         return best
 
 
+    def keys(self, tokens: tuple[Token, ...], at: int) -> list[tuple[str, ...]]:
+        """The phrases that start at token `at`."""
+        rows = self.by_first.get(tokens[at].stem if tokens[at].amount is None else tokens[at].word, ())
+        return [key for key, _ in [*rows, *self.prefixes] if _follow(tokens, at, key)]
+
+
 def _follow(tokens: tuple[Token, ...], at: int, key: tuple[str, ...]) -> int:
     i = at
     for n, part in enumerate(key):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from . import lexicon as lex
 from .listed import listed
 from .negation import frame_of, is_hedged, negated, own_negators, prevented
-from .roles import BE, along_of, by_agent, into_of, possessive, roles
+from .roles import BE, INSERTED, along_of, by_agent, into_of, possessive, roles
 from .verbs import infinitive, verbs_of
 from .vocabulary import Mention
 from .words import Sentence, Token
@@ -58,10 +58,13 @@ def verb_relations(sentence: Sentence, mentions: list[Mention], actors: frozense
         before_verb = verbs[n - 1][1] if n else 0
         after = next((v[0] for v in verbs[n + 1:] if not infinitive(tokens, v[0])), len(tokens))
         agents, objects, bad, sure, passive = roles(tokens, mentions, actors, at, end, after)
-        if not passive and n and subject[0] and _goes_on(tokens, at) and not any(before_verb <= m.at and m.end <= at and m.at > _joint(tokens, at) for m in mentions):
+        if not passive and n and subject[0] and _goes_on(tokens, at) and not _aside(tokens, at, mentions) and not any(before_verb <= m.at and m.end <= at and m.at > _joint(tokens, at) for m in mentions):
             agents, sure = subject
         if not passive and at and tokens[at - 1].word == "to" and doer[0] and doer[1] not in _CONTROL:
             agents, sure = doer[0], True
+        if not passive and agents and any(t.word == "neither" for t in tokens[:at]):
+            agents |= {m.term for m in mentions if m.end <= at and m.term in actors and any(t.word == "neither" for t in tokens[:m.at])
+                       and any(t.word == "nor" for t in tokens[m.end:m.end + 4])}
         doer = (agents - {"it"}, tokens[at].stem)
         if "it" in agents and not passive:
             named = [m.term for m in mentions if m.end <= at and m.term in actors and not possessive(tokens, m)]
@@ -83,7 +86,7 @@ def verb_relations(sentence: Sentence, mentions: list[Mention], actors: frozense
             along, away = along_of(tokens, [m for m in mentions if m.at < stop], end)
             objects, bad = objects | along, bad | away
         head = max((m.end for m in mentions if m.end <= at and m.term in (objects if passive else agents)), default=at)
-        near = not any(t.word in (",", ";", "but", "while", "whereas") for t in tokens[head:at])
+        near = not any(t.word in (",", ";", "but", "while", "whereas") and not {u.word for u in tokens[k - 1:k + 2]} & INSERTED for k, t in enumerate(tokens[head:at], head))
         if prevented(tokens, at) or any(t.word in ("but", "rather") for t in tokens[end:end + 12]) or _MANNER.search(
                 " ".join(t.word for t in tokens[end:end + 12])):
             near = False  # what is denied is how, not that
@@ -101,7 +104,7 @@ def _behind_by(tokens, mentions, end, after) -> list[Mention]:
     """The terms behind a verb: those before the next verb, and all others where one of them is an agent that is told more
     about (`by the UNet, which predicts, and the scheduler, which ...`)."""
     near = [m for m in mentions if end <= m.at < after]
-    told = any(m.end < len(tokens) and tokens[m.end].word in ("which", "that", "who") for m in near)
+    told = any({t.word for t in tokens[m.end:m.end + 2]} & {"which", "that", "who"} for m in near)
     return [m for m in mentions if end <= m.at] if told else near
 
 
@@ -128,6 +131,15 @@ def _goes_on(tokens: tuple[Token, ...], at: int) -> bool:
     """Whether the verb shares the subject of the one before: `takes the noise and returns ...`."""
     i = _joint(tokens, at)
     return i > 0 and tokens[i].word in ("and", ",", "then", "but", "or")
+
+
+def _aside(tokens: tuple[Token, ...], at: int, mentions: list[Mention]) -> bool:
+    """Whether the comma before a verb closes an aside behind its subject: `the scheduler, by means of this, makes ...`."""
+    i = _joint(tokens, at)
+    if i <= 0 or tokens[i].word != ",":
+        return False
+    first = next((k for k in range(i - 1, max(-1, i - 12), -1) if tokens[k].word == ","), -1)
+    return first > 0 and any(m.end == first for m in mentions)
 
 
 def _denied_object(tokens, end, mentions) -> bool:

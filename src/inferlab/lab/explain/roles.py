@@ -23,6 +23,7 @@ _PRONOUNS = frozenset(listed("it they them this that these those one"))
 _SUBORDINATE = frozenset(listed("which that who whose what"))
 
 
+INSERTED = frozenset(listed("however therefore indeed though then actually still"))
 _IS_SHORT = frozenset(listed("what that who the a an one only just not"))
 _ITS_DEED = frozenset(listed("step update rule formula arithmetic maths math method call equation job work"))
 _OUTPUTS = frozenset(listed("predict prediction nois estimat output guess result"))
@@ -60,7 +61,8 @@ def roles(tokens, mentions, actors, at, end, after):
     colon = max((i for i in range(at) if tokens[i].word in (":", ";")), default=-1)
     left = [m for m in mentions if colon < m.at and m.end <= at]
     right = [m for m in mentions if end <= m.at]
-    auxiliaries = [t.word for t in tokens[max(0, at - 4):at]]
+    auxiliaries = [t.word for t in tokens[max(0, at - 7):at] if t.kind != "punct" and t.word not in INSERTED][-4:] if at and tokens[at - 1].word in (
+        "never", "not", ",") else [t.word for t in tokens[max(0, at - 4):at]]
     passive = participle(tokens[at]) and (any(w in BE for w in auxiliaries) and not any(w in ("has", "have", "had") for w in auxiliaries[-1:])
                                            or _by_follows(tokens, end))
     if participle(tokens[at]) and end < len(tokens) and tokens[end].word in BE and not left and right and right[0].at - end <= 4:
@@ -131,6 +133,8 @@ def by_agent(tokens, right, actors, end, after) -> frozenset[str]:
         word = _preposition(tokens, m.at, right, end)
         near = {t.word for t in tokens[max(end, m.at - 4):m.at]}
         helped = word == "of" and near & {"means", "help"}
+        if word == "in" and "that" in near:
+            continue  # `in that the UNet predicts`
         where = next((k for k in range(m.at - 1, max(end, m.at - 5) - 1, -1) if tokens[k].word == "by"), -1)
         if where > end and participle(tokens[where - 1]):
             continue
@@ -167,7 +171,8 @@ def _with_others(tokens, right, m: Mention, actors) -> frozenset[str]:
             out.add(o.term)
             last = o
             continue
-        told = set(between) & {"which", "that", "who"} and between[-1:] == ["and"] and after is not None and after.word in ("which", "that", "who")
+        told = set(between) & {"which", "that", "who"} and [w for w in between if w not in DETERMINERS][-1:] == ["and"] and after is not None and (
+            after.word in ("which", "that", "who") or after.word == "(" and tokens[o.end + 1].word in ("which", "that", "who"))
         if len(between) > 9 or not set(between) & _TOGETHER or (set(between) & _APART and not told) or subject:
             break
         out.add(o.term)

@@ -129,8 +129,8 @@ class Rubric:
                     raise ValueError(f"{item.strip()!r} is listed under the terms {first!r} and {term!r}; an answer's word can be one of them only")
         for name, slot in self.slots.items():
             for entry in [*slot.award, *slot.deny]:
-                for part in [] if entry.startswith("says:") else entry.split("+"):
-                    for one in part.split(" or "):
+                for part in entry.split("+"):
+                    for one in [] if part.strip().startswith("says:") else part.split(" or "):
                         read_claim(one, self.terms)
             if slot.trend and slot.trend.lever not in self.terms:
                 raise ValueError(f"slot {name!r}: the lever {slot.trend.lever!r} is not among the terms")

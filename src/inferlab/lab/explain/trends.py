@@ -77,12 +77,17 @@ def _table(named: tuple[tuple[str, str], ...], lever: str) -> Table:
     return quantity_table(extra)
 
 
+def tables(trend: Trend, rubric: Rubric) -> tuple[Table, Table | None]:
+    """The quantities of a trend (general ones, the lever, the rubric's own) and the phrases that say a direction."""
+    named = tuple((name, rubric.terms[name]) for name in sorted({trend.lever, *trend.signs()} & set(rubric.terms)))
+    return _table(named, trend.lever), _says(tuple(trend.says.items()))
+
+
 def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: Vocabulary) -> Reading:
     """Read all sentences in order; a sentence without the lever goes on with the last one's."""
     signs = trend.signs()
     own = frozenset((*trend.gain, *trend.cost, *trend.also))
-    named = tuple((name, rubric.terms[name]) for name in sorted({trend.lever, *signs} & set(rubric.terms)))
-    table, says = _table(named, trend.lever), _says(tuple(trend.says.items()))
+    table, says = tables(trend, rubric)
     reading = Reading()
     carried = {"up": 1, "down": -1}.get(trend.asked, 1 if trend.switch else None)
     reading.lever = trend.asked in ("up", "down")
@@ -214,7 +219,7 @@ def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary:
                 if token.word == "otherwise" and n and tokens[n - 1].kind == "word":
                     start = next((k + 1 for k in range(n - 1, -1, -1) if tokens[k].kind == "punct" or tokens[k].word in lex.BREAKS), 0)
                     out += [(start, -1), (n + 1, 1)]  # `what would not fit otherwise`: of its own clause only
-                elif token.word in ("without", "otherwise") or (token.word == "off" and n and tokens[n - 1].word in ("turned", "turning", "switched")):
+                elif (token.word == "without" and _alone(tokens, n)) or token.word == "otherwise" or (token.word == "off" and n and tokens[n - 1].word in ("turned", "turning", "switched")):
                     out.append((n, -1))
     else:
         out += _comparisons(sentence, mentions)
@@ -223,6 +228,12 @@ def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary:
                     and not (trend.asked and any(t.kind == "amount" for t in tokens[max(0, m.at - 3):m.at]))
                     and not any(t.word in ("fewer", "few", "less", "low", "half") for t in tokens[max(0, m.at - 4):m.at])]
     return sorted(set(out))
+
+
+def _alone(tokens: tuple, n: int) -> bool:
+    """Whether a `without` is of the lever, though it is not named: `without it`, `Without, ...`; not `one with and one without text`."""
+    ahead = tokens[n + 1].word if n + 1 < len(tokens) else ""
+    return ahead in ("it", "this", "that", "them", "", ",") and tokens[n - 1].word not in _COMPARED | {"one"} if n else True
 
 
 def _denied_here(tokens: tuple, at: int) -> bool:
@@ -237,9 +248,11 @@ def _comparisons(sentence: Sentence, mentions: list) -> list[tuple[int, int]]:
     tokens, out = sentence.tokens, []
     counts: list[tuple[int, Quantity]] = [(i, t.amount) for i, t in enumerate(tokens) if t.kind == "amount" and t.amount.kind == "count"]
     for (i, a), (j, b) in itertools.pairwise(counts):
-        if not 1 < j - i <= (9 if tokens[i + 1].kind == "word" and any(m.at == i + 1 for m in mentions) else 5) or a.value == b.value or not any(abs(m.at - i) <= 4 or abs(m.at - j) <= 4 for m in mentions):
+        if not 1 < j - i <= (7 if {"compared", "against"} & {t.word for t in tokens[i:j]} else 9 if tokens[i + 1].kind == "word" and any(m.at == i + 1 for m in mentions) else 5) or a.value == b.value or not any(abs(m.at - i) <= 4 or abs(m.at - j) <= 4 for m in mentions):
             continue
         between = {t.word for t in tokens[i + 1:j]}
+        if between & {"compared", "against"}:
+            between = {"instead"}
         up = 1 if b.value > a.value else -1
         if between & {"to", "->", "\u2192", "=>"}:
             out.append((i, up))

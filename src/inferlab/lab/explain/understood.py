@@ -7,7 +7,7 @@ actor does more than its own part, and nobody unknown does the work (`moved by s
 
 from dataclasses import replace
 
-from .claims import Claim, claims, says
+from .claims import Claim, claims, phrases_of, says, spoken
 from .lexicon import AUXILIARY
 from .listed import listed
 from .negation import framed_or_negated
@@ -44,10 +44,13 @@ def understood(slot: Slot, rubric: Rubric, found: list[Relation], parts: list[tu
         return ()
     if any(not_by_it(s, mentions) for s, mentions in parts):
         return ()
+    harmless = frozenset(r for r in found if any(says(c, r, frozenset(), lenient=False) for c in right))
     for entry in slot.award:
+        if not all(any(spoken(one, s) for s, _ in parts) for one in phrases_of(entry)):
+            continue
         shown = []
         for part in claims(entry, rubric.terms):
-            one = next((c for c in part if _made(c, found, parts, named, foes, wrong)), None)
+            one = next((c for c in part if _made(c, found, parts, named, foes, wrong, harmless)), None)
             if one is None:
                 break
             shown.append(f"{one.subject}, {one.object}")
@@ -56,15 +59,15 @@ def understood(slot: Slot, rubric: Rubric, found: list[Relation], parts: list[tu
     return ()
 
 
-def _made(claim: Claim, found: list[Relation], parts, named: set[str], foes: set[str], wrong: list[Claim]) -> bool:
+def _made(claim: Claim, found: list[Relation], parts, named: set[str], foes: set[str], wrong: list[Claim], right: frozenset[Relation]) -> bool:
     actor, thing = claim.subject, claim.object
     if actor in ("*", "") or actor not in named or (thing not in ("", "*") and thing not in named):
         return False
     others = foes - {actor}
     others = {c.subject for c in wrong if c.subject in others and c.object in (thing, "*", "")}
-    if any(actor != c.subject and says(c, r, frozenset(), lenient=False) for c in wrong for r in found if not r.negated and c.subject != "*" and actor not in r.agents):
+    if any(actor != c.subject and says(c, r, frozenset(), lenient=False) for c in wrong for r in found if not r.negated and r not in right and c.subject != "*" and actor not in r.agents):
         return False
-    if any(not _harmless(r, thing, others, wrong, actor) for r in found if not r.negated):
+    if any(not _harmless(r, thing, others, wrong, actor) for r in found if not r.negated and r not in right):
         return False
     if any(actor in r.objects and r.objects <= {actor, "it"} and not r.agents - {"it", thing} and r.classes & _CHANGES and not r.negated and r.close for r in found):
         return False

@@ -34,11 +34,13 @@ def _noun_use(tokens: tuple[Token, ...], i: int) -> bool:
     before = tokens[i - 1].word if i else ""
     if any(t.word in _LIGHT for t in tokens[max(0, i - 4):i]) and tokens[i + 1:i + 2] and tokens[i + 1].word in ("of", "to", "on"):
         return False
+    if i and tokens[i - 1].kind == "amount" and tokens[i].word.endswith("s"):
+        return True  # `in each of the four steps`
     if tokens[i].word.endswith("ing") and before in ("by", "for", "of", "in", "without", "and", "is", "are", "from", "instead"):
         return False
-    if before in ("this", "that", "it", "which", "one") and tokens[i].word.endswith("s"):
+    if before in ("this", "that", "it", "which", "one") and tokens[i].word.endswith("s") and not tokens[i].word.endswith("ss"):
         return False
-    return before in DETERMINERS or before.endswith("'s") or (before in ("that", "these", "those") and not tokens[i].word.endswith(("s", "ed", "ing")))
+    return before in DETERMINERS or before.endswith("'s") or (before in ("that", "these", "those") and (not tokens[i].word.endswith(("s", "ed", "ing")) or tokens[i].word.endswith("ss")))
 
 
 def infinitive(tokens: tuple[Token, ...], at: int) -> bool:

@@ -109,7 +109,7 @@ _IRREGULAR = {
     "speed": "speed", "speeds": "speed", "sped": "speed", "seed": "seed", "feed": "feed", "exceed": "exceed", "indeed": "indeed",
     "red": "red", "bed": "bed", "instead": "instead", "fixed": "fix", "higher": "higher", "unchanged": "unchanged",
     "does_": "do", "worse": "worse", "noise": "noise", "latency": "latency", "swapped": "swap", "ring": "ring",
-    "king": "king", "single": "single", "being_": "be", "hundred": "hundred", "need_": "need", "bytes": "byte", "ops": "op",
+    "king": "king", "needs": "need", "needed": "need", "feeds": "feed", "seeds": "seed", "exceeds": "exceed", "proceeds": "proceed", "proceed": "proceed", "single": "single", "being_": "be", "hundred": "hundred", "need_": "need", "bytes": "byte", "ops": "op",
 }
 _DOUBLED = re.compile(r"(?<=..)([bdfgmnprt])\1$")
 
