@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from labrubrics import rubrics
 
 SETS = Path(__file__).resolve().parents[1] / "explanations"
 RUNS = {
@@ -55,22 +56,8 @@ def test_the_kept_facts_are_those_of_a_trace(pipe, lab):
         assert now[key] == (tuple(kept[key]) if isinstance(kept[key], list) else kept[key]), key
 
 
-def test_the_kept_facts_of_two_ranks_are_those_of_the_bundled_model():
-    from inferlab.models.language import load_language_model
-
-    kept = json.loads((SETS / "lab18-parallelism" / "facts.json").read_text(encoding="utf-8"))["two-ranks"]
-    config = load_language_model("bundled", "cpu")[0].config
-    heads, kv, width = config.num_attention_heads // 2, config.num_key_value_heads // 2, config.intermediate_size // 2
-    assert kept == {"q": [1, 1, heads * config.head_dim], "whole": [1, 1, config.hidden_size], "gate": [1, 1, width], "k": [1, 1, kv * config.head_dim]}
-
-
-def test_the_kept_facts_of_a_healthy_service_are_those_of_a_run():
-    from inferlab.lab.service import serve
-    from inferlab.models.language import load_language_model
-
-    kept = json.loads((SETS / "lab19-slow-decode" / "facts.json").read_text(encoding="utf-8"))["slow-decode"]
-    served = serve(*load_language_model("bundled", "cpu"), requests=4)
-    shapes = [list(row["inputs"]["input_ids"]["shape"]) for row in served.trace.rows() if row["level"] == 0]
-    steps = [row for row in served.rows if row["kind"] == "decode"]
-    assert kept["four"] in shapes and kept["one"] in shapes
-    assert {row["weight_bytes"] for row in steps} == {kept["weights"]}
+@pytest.mark.parametrize("lab", ["lab15-paged-attention", "lab16-speculative-decoding", "lab17-quantization"])
+def test_the_rubrics_of_a_lab_are_graded_by_the_kept_facts(lab):
+    (name, kept), = json.loads((SETS / lab / "facts.json").read_text(encoding="utf-8")).items()
+    given = [rubric.example_facts for rubric in rubrics(lab)[name] if rubric.example_facts]
+    assert [json.loads(json.dumps(facts)) for facts in given] == [kept]

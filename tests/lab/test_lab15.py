@@ -1,5 +1,6 @@
 """Lab 15: every faulty log is found by the lab's own solution, the pool is read as the library lays it out, the handbook's numbers are its code's."""
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -103,3 +104,13 @@ def test_the_handbook_says_the_numbers_that_its_code_makes():
     text = " ".join((ROOT / "handbook" / f"{LAB}.md").read_text("utf-8").split())
     assert not {name: value for name, value in paged_attention.numbers().items() if value not in text}
     assert 600 <= len(text.split()) <= 1200
+
+
+def test_the_kept_facts_are_those_of_the_labs_run(model):
+    kept = json.loads((ROOT / "tests/explanations" / LAB / "facts.json").read_text("utf-8"))["pages-in-words"]
+    lengths, outputs = (45, 37, 70, 21), (12, 20, 6, 30)
+    with torch.no_grad():
+        run = paged_run(model, [[7 + k] * n for k, n in enumerate(lengths)], outputs, slots=3, page=kept["page"])
+    last = max(k for k, call in enumerate(run.calls) if 3 in call.tables)
+    assert list(pool_of(run.cache, 0)[0].shape) == kept["keys of the pool"]
+    assert (lengths[3] + len(run.answers[3]) - 1, len(run.calls[last].tables[3])) == (kept["positions"], kept["blocks"])

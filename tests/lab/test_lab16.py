@@ -1,5 +1,6 @@
 """Lab 16: its decoders are what its hidden test says, its counts are those of a real run, its numbers are made by code."""
 
+import json
 import re
 from pathlib import Path
 
@@ -142,7 +143,7 @@ def test_rubric_examples_are_graded_as_they_say(blocks):
             exec(imports + text[text.index("RUBRIC = "):text.index("check.slot")], namespace)  # noqa: S102 - the lab's own text
             rubric = namespace["RUBRIC"]
             assert all(len(examples) >= 4 for kind in (rubric.must_award, rubric.must_deny) for examples in kind.values())
-            assert selftest(rubric, {}) == [], block.cell.metadata["check"]
+            assert selftest(rubric) == [], block.cell.metadata["check"]
             seen += 1
     assert seen == 3
 
@@ -154,3 +155,24 @@ def test_the_handbook_quotes_the_numbers_that_its_code_makes(tmp_path):
     module.draw(tmp_path / "round.svg")
     paths = [re.findall(r'd="[^"]*"', p.read_text("utf-8")) for p in (tmp_path / "round.svg", ROOT / "handbook/figures/lab16-round.svg")]
     assert paths[0] == paths[1]
+
+
+def test_the_kept_facts_are_those_of_an_assisted_run():
+    from inferlab.models import load_language_model
+    from inferlab.models.quiet import quiet
+    from inferlab.models.stories import documents
+    from inferlab.trace import trace
+
+    kept = json.loads((ROOT / "tests/explanations" / LAB / "facts.json").read_text("utf-8"))["one-round"]
+    (target, tokenizer), (draft, _) = (load_language_model("bundled", "cpu", draft=small) for small in (False, True))
+    settings = draft.generation_config
+    settings.num_assistant_tokens, settings.num_assistant_tokens_schedule, settings.assistant_confidence_threshold = 4, "constant", 0.0
+    text = " ".join(documents(1, seed=4, kind="story")[0].text().split(" ")[:60])
+    ids = tokenizer(text, return_tensors="pt").input_ids
+    torch.manual_seed(0)
+    with trace(target, draft) as run, quiet(), torch.no_grad():
+        target.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=24, do_sample=True, top_k=0, assistant_model=draft)
+    passes = run["LlamaForCausalLM"]
+    widths = [call.inputs["input_ids"].shape for call in passes]
+    assert [ids.shape, widths[0], widths[1]] == [tuple(kept[name]) for name in ("prompt", "first pass", "later passes")]
+    assert set(widths[1:-1]) == {(1, 5)} and widths[-1][1] <= 5 and list(passes[0].outputs["logits"].shape) == kept["logits"]

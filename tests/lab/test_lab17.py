@@ -1,5 +1,6 @@
 """Lab 17: what is stored is what its ledgers say, a planted outlier changes nothing but the error, its numbers are made by code."""
 
+import json
 import re
 from pathlib import Path
 
@@ -176,7 +177,7 @@ def test_rubric_examples_are_graded_as_they_say(blocks):
             exec(imports + text[text.index("RUBRIC = "):text.index("check.slot")], namespace)  # noqa: S102 - the lab's own text
             rubric = namespace["RUBRIC"]
             assert all(len(examples) >= 4 for kind in (rubric.must_award, rubric.must_deny) for examples in kind.values())
-            assert selftest(rubric, {}) == [], block.cell.metadata["check"]
+            assert selftest(rubric) == [], block.cell.metadata["check"]
             seen += 1
     assert seen == 3
 
@@ -189,3 +190,9 @@ def test_the_handbook_quotes_the_numbers_that_its_code_makes(tmp_path):
     module.draw(tmp_path / "grid.svg")
     paths = [re.findall(r'd="[^"]*"', p.read_text("utf-8")) for p in (tmp_path / "grid.svg", ROOT / "handbook/figures/lab17-grid.svg")]
     assert paths[0] == paths[1]
+
+
+def test_the_kept_facts_are_the_models_matrices(loaded):
+    kept = json.loads((ROOT / "tests/explanations" / LAB / "facts.json").read_text("utf-8"))["what-shrank"]
+    shapes = {name.rpartition(".")[2]: list(module.weight.shape) for name, module in loaded[0].named_modules() if isinstance(module, torch.nn.Linear)}
+    assert {name: shapes[name] for name in kept} == kept
