@@ -166,7 +166,7 @@ def paged_attention(query, keys, values, table, length):
     own = [pool[list(table)].flatten(0, 1)[:length].repeat_interleave(group, dim=1) for pool in (keys, values)]
     return torch.einsum("ht,thd->hd", torch.einsum("hd,thd->ht", query, own[0]).softmax(dim=1), own[1])
 
-# %% wrong="share" name="a page is known by its own tokens alone" keeps=2
+# %% wrong="share" name="a page is known by its own tokens alone" keeps=2.5
 def share(ops, blocks, page):
     free, known, references, tables, events = list(range(blocks)), {}, {}, {}, []
     for kind, request, *prompt in ops:
@@ -195,7 +195,7 @@ def share(ops, blocks, page):
         events.append({"shared": shared, "took": took})
     return events
 
-# %% wrong="share" name="the whole prompt may be shared" keeps=2.5
+# %% wrong="share" name="the whole prompt may be shared" keeps=2
 def share(ops, blocks, page):
     free, known, references, tables, events = list(range(blocks)), {}, {}, {}, []
     for kind, request, *prompt in ops:
@@ -224,7 +224,7 @@ def share(ops, blocks, page):
         events.append({"shared": shared, "took": took})
     return events
 
-# %% wrong="share" name="the first to leave gives its blocks back" keeps=2
+# %% wrong="share" name="the first to leave gives its blocks back" keeps=1.5
 def share(ops, blocks, page):
     free, known, tables, events = list(range(blocks)), {}, {}, []
     for kind, request, *prompt in ops:
@@ -249,7 +249,7 @@ def share(ops, blocks, page):
         events.append({"shared": shared, "took": took})
     return events
 
-# %% wrong="share" name="a page that is not full is shared" keeps=2.5
+# %% wrong="share" name="a page that is not full is shared" keeps=2
 def share(ops, blocks, page):
     free, known, references, tables, events = list(range(blocks)), {}, {}, {}, []
     for kind, request, *prompt in ops:
@@ -277,7 +277,7 @@ def share(ops, blocks, page):
         events.append({"shared": shared, "took": took})
     return events
 
-# %% wrong="share" name="a page is known by one block only" keeps=2.25
+# %% wrong="share" name="a page is known by one block only" keeps=2.5
 def share(ops, blocks, page):
     free, known, references, tables, events = list(range(blocks)), {}, {}, {}, []
     for kind, request, *prompt in ops:

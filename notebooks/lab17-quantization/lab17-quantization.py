@@ -973,11 +973,13 @@ RUBRIC = Rubric(
         "requests": "requests, request, twice as many requests, users, people",
     },
     slots={"state": Slot(
-        award=["quantization changes weights", "* changes weights", "weights changes/becomes/matches/moves/passes codes", "weights changes/becomes codes", "weights turn/becomes", "codes changes/matches/becomes weights", "weights is codes", "quantization moves/keeps/uses/matches codes",
-               "quantization changes/moves/matches/decodes weights", "* stores/saves/holds/converts/swaps/turns weights", "weights predicts codes", "* exchange weights", "* puts/places codes"],
+        award=["quantization replaces/converts/turns/swaps/changes/transforms/compresses/maps/modifies weights", "* replaces/converts/turns/swaps/change/transforms/maps weights", "weights changes/becomes/matches/moves/passes codes", "weights changes/becomes codes", "codes changes/matches/becomes weights", "weights is codes", "quantization keeps/uses/matches codes",
+               "* stores/saves/holds weights", "weights predicts codes", "* exchange/compress weights",
+               "says: weight/weights/matrices/matrix/layer/layers/linear/linears/parameters/modules/module .. to/into/for/by/as/become/becomes/became/are/is/now/with/against/an .. int8/codes/code/integers/integer/8-bit/ints/one-byte, "
+               "code/codes/integer/integers/int8 per/a/for weight, code/codes/integer/integers/int8 for/per each/every weight, weights .. quantized/quantised, quantizes/quantises/quantizing .. weights", "* puts/places codes"],
         deny={
             "quantization changes/shrinks cache": "The cache was not quantized: keys and values are float32 as before.",
-            "* shrinks/halves/shrink/reduces/compresses/converts/turns cache": "The cache was not quantized: keys and values are float32 as before.",
+            "* shrinks/halves/shrink/reduces/compresses/converts/turns/replaces/swaps cache": "The cache was not quantized: keys and values are float32 as before.",
             "cache becomes/shrinks codes": "The cache was not quantized: keys and values are float32 as before.",
             "cache shrink/halve/shrinks": "The cache was not quantized: keys and values are float32 as before.",
             "cache predicts codes": "The cache was not quantized: keys and values are float32 as before.",
@@ -987,12 +989,15 @@ RUBRIC = Rubric(
             "cache is codes": "The cache was not quantized: keys and values are float32 as before.",
             "activations is codes": "Between the layers everything is float32 as before.",
             "embedding is codes": "The embedding is looked up, not multiplied with: it stays float32.",
+            "quantization remove/strip/cut weights": "No weight is taken away: each becomes a code.",
+            "says: by float16, to float16, float16 weights, bfloat16, half precision": "The codes are int8, and each row has a scale.",
+            "* remove/strip weights": "No weight is taken away: each becomes a code.",
             "weights stay/remain": "The weights of the linear layers are what was replaced.",
-            "says: cache is halved/halfed/quantized/quantised/smaller/int8/compressed/converted/replaced, cache gets/becomes/is smaller, cache was quantized/quantised/halved/converted/compressed, cache as well, cache too becomes, cache also shrinks/becomes/gets, cache is also quantized/int8/halved/smaller/converted, cache .. in int8, cache .. to int8, as well as the cache, as well as the keys, weights and the kv cache by, "
+            "says: cache is stored in int8, cache is rounded, cache holds/has/contains/stores/uses int8, cache holds/contains/stores codes, cache takes a fourth/quarter/half, cache takes half, cache takes less/fewer, weights and keys, weights and the keys, keys and values are stored/quantized/quantised/converted/replaced/int8, keys and values as int8, keys and values by, keys and values into, keys and values to, cache .. in int8, cache is halved/halfed/quantized/quantised/smaller/int8/compressed/converted/replaced, cache gets/becomes/is smaller, cache was quantized/quantised/halved/converted/compressed, cache as well, cache too becomes, cache also shrinks/becomes/gets, cache is also quantized/int8/halved/smaller/converted, cache .. in int8, cache .. to int8, as well as the cache, as well as the keys, weights and the kv cache by, "
             "weights and the cache by/to/into/are/become, weights and cache by/to/into/are/become, weights and kv cache are/become/to/into, both weights and cache, both the weights and the cache, as well as the keys": "The cache was not quantized: keys and values are float32 as before.",
-            "says: embedding included, including the embedding/embeddings/norms, and the embedding by/to/into, everything is int8, everything becomes int8, everything to int8, all tensors, all numbers in the model, all of the weights and": "The embedding and the norms stay float32.",
+            "says: also the embedding and the norms, embedding too, embedding as well, the embedding also, embedding is replaced/quantized/converted, embedding included, including the embedding/embeddings/norms, and the embedding by/to/into, everything is int8, everything becomes int8, everything to int8, all tensors, all numbers in the model, all of the weights and": "The embedding and the norms stay float32.",
             "says: activations in int8, activations to int8, activations are int8, activations become int8, activations are quantized/quantised, activations into int8, activations with int8, activations by int8": "Between the layers everything is float32 as before.",
-            "says: leaves/leaving/keeps the weights as/in/untouched/alone, weights are untouched/unchanged, weights stay/remain/are/keep float/float32/in/as/untouched, weights are left alone, weights themselves stay, does not/doesn't replace/touch/change the weights, not the weights": "The weights of the linear layers are what was replaced.",
+            "says: leaves/leaving the weights, leaves/leaving weights, keeps the weights as/in/untouched/alone, weights are untouched/unchanged, weights stay/remain/are/keep float/float32/in/as/untouched, weights are left alone, weights themselves stay, does not/doesn't replace/touch/change the weights, not the weights": "The weights of the linear layers are what was replaced.",
             "says: so twice as many requests, twice as many requests fit, more requests can fit, so more people/users, fit more people/users/requests": "The cache decides how many requests fit, and it was not quantized.",
         },
         topic=["cache", "activations", "embedding"], names=["weights"],
@@ -1045,6 +1050,8 @@ RUBRIC = Rubric(
             "columns uses/keeps/get/have scale": "A column has no scale of its own: each row has one.",
             "says: each/every column has/gets/keeps/owns, column has its own, column has one, columns has its own, columns have their own, column gets, scale per column, scale for each/every column, one per column, per column, along the colum with, column with 704, down a column, along a column, along each column, along the column so, along one column, scale of each/every column, within a column, in one column, inside a column, of a column share, columns share a scale with, column-wise, columnwise, "
             "rows of a column, rows share one, all 256 rows, vertically, first axis, axis 0, dim 0, input channel": "A column has no scale of its own: each row has one.",
+            "says: scale for each/every weight, each/every weight has, scale per weight, weight has its own, scale a weight, one scale each for": "A whole row shares one scale.",
+            "says: 704 rows": "A row has a scale, and its 704 weights share it.",
             "says: whole matrix, hole matrix, entire matrix, full matrix, complete matrix, per tensor, per-tensor, one scale for the matrix, each/every matrix has one, single scale for the matrix, for all rows, per layer, whole layer": "Each row has a scale of its own.",
         },
         loose=True,
@@ -1085,7 +1092,7 @@ RUBRIC = Rubric(
     terms={
         "groups": "group*, group size, size of the groups, groupsize, block*, groups are more small, group is more small, more small groups, more small group",
         "small": "small group*, tiny group*, little group*, groups of 32, groups of 128, groups of 8, groups of 64, every little group, every small group, each small group, each little group, per group, each group, every group",
-        "scales": "scale*, number of scales, scale storage, scales must be saved, scales have to be saved, scales need to be saved, scales to save, scale must be saved, scale for every group, scale for each group, scale for every little group, scale for every small group, scale for each small group, scale per group, scales per group, scale of its own, scale for every one, scale factors, bits per weight, bits a weight, bits/weight, extra bits, overhead bits, overhead, bits for scales, bits, bytes of the scales, bytes for scales, metadata, size, file, file size, model size, bytes",
+        "scales": "scale*, number of scales, scale storage, scales must be saved, scales have to be saved, scales need to be saved, scales to save, scale must be saved, scale for every group, scale for each group, scale for every little group, scale for every small group, scale for each small group, scale per group, scales per group, scale of its own, scale for every one, scale factors, bits per weight, bits a weight, bits/weight, extra bits, overhead bits, overhead, bits for scales, bits, bytes of the scales, bytes for scales, metadata, size, file, file size, model size, model, bytes",
         "step": "step*, step size, quantization step, rounding step, grid, spacing, resolution",
     },
     slots={"trade-off": Slot(
@@ -1094,7 +1101,7 @@ RUBRIC = Rubric(
                         "quality up": "finer step/steps/grid, finer quantization step, steps are finer, step is finer, smaller step/steps, closer to the original/real/true/float, nearer to original, nearer to the original, less rounding, outlier .. only .. few, outlier .. fewer neighbours/neighbors/weights, outlier is confined, outliers are confined, isolate/isolates/confine/confines/contain/contains .. outlier/outliers, "
                                       "damages/hurts/spoils/ruins/affects/messes up only few, damages/hurts/spoils/ruins/affects/messes only its, hurts fewer, can't wreck, cannot wreck/ruin/spoil, can't ruin/spoil, only .. neighbours/neighbors, confined to a smaller, confined to its, precision better, better precision, win precision, gain precision, follows the biggest number of small, own largest number, smaller largest, smaller maximum, local maximum",
                         "quality down": "coarser step/steps/grid, steps are coarser, steps get coarser, bigger step/steps, larger step/steps",
-                        "scales up": "scale of its own, own scale, scale for each/every, for every/each group .. scale, each/every group .. own scale, extra scales, additional scales, many scales, more of them, four times as many, store many scales, one scale is needed, scale needed for, more scales, have to store, must store, must be saved, must be stored",
+                        "scales up": "scale of its own, own scale, scale for each/every, for every/each group .. scale, each/every group .. own scale, extra scales, additional scales, many scales, more of them, four times as many, store many scales, store/keep/need/needs/save a scale, scale for every little group, scale for every small group, scale for each small group, one scale is needed, scale needed for, more scales, have to store, must store, must be saved, must be stored",
                     }),
     )},
     must_award={"trade-off": [
