@@ -30,7 +30,8 @@ from inferlab.lab import start
 lab = start("lab18-parallelism", LEARNER, MODEL, DEVICE, SEED)
 
 # %% [markdown]
-# With two GPUs the ranks below talk over NCCL, otherwise over gloo, on the CPU. They load the bundled weights (with `"hub"`, the
+# With two GPUs (and `DEVICE` not `"cpu"`) each of the two ranks below has one, and they talk over NCCL. With one GPU or none the ranks run on the CPU and talk over gloo: one card
+# would give two ranks nothing to exchange over. With one GPU this notebook's own whole model is on it all the same. The ranks load the bundled weights (with `"hub"`, the
 # downloaded ones; `"full"` has none that two processes could load, so the lab takes the bundled model then, too). Grading never starts them: it asks your functions.
 
 # %%
@@ -533,13 +534,13 @@ check.score()
 # | argument | meaning |
 # |---|---|
 # | `plan` | `"TP"` or `"PP"` |
-# | `ranks`, `layers`, `hidden` | `int` |
+# | `ranks`, `layers`, `hidden` | `int`, 1 or more. One rank has nobody to exchange with: all three answers are 0 |
 # | `tokens` | positions in this pass, all sequences together: 1 for a decode step of one user, 512 for a prompt of 512 |
 # | `itemsize` | bytes of one activation value |
 #
-# Returns a `dict` of `int`: `"exchanges"`, how often ranks exchange something, one after the other; `"payload"`, the bytes of all those messages, each
+# Returns a `dict` of numbers: `"exchanges"` (`int`), how often ranks exchange something, one after the other; `"payload"` (`int`), the bytes of all those messages, each
 # counted once (for an all-reduce: what *one* rank puts in); `"sent"`, the bytes that the busiest rank sends in the pass. An all-reduce runs as a ring: of a message of n
-# bytes each rank sends 2 (ranks − 1) / ranks · n.
+# bytes each rank sends 2 (ranks − 1) / ranks · n. That may be a fraction: do not round it.
 #
 # <details><summary>Hint</summary>
 #
@@ -553,8 +554,8 @@ def traffic(plan, ranks, layers, hidden, tokens, itemsize):
     message = tokens * hidden * itemsize
     if plan == "TP":
         payload = 2 * layers * message
-        return {"exchanges": 2 * layers, "payload": payload, "sent": 2 * (ranks - 1) * payload // ranks}
-    return {"exchanges": ranks - 1, "payload": (ranks - 1) * message, "sent": message}
+        return {"exchanges": 2 * layers if ranks > 1 else 0, "payload": payload if ranks > 1 else 0, "sent": 2 * (ranks - 1) * payload / ranks}
+    return {"exchanges": ranks - 1, "payload": (ranks - 1) * message, "sent": message if ranks > 1 else 0}
     ### END SOLUTION
 
 # %% check="traffic" points=3
@@ -585,16 +586,23 @@ with check.part("a prompt is more bytes, not more exchanges", weight=1):
     check.mistake("a pass over a prompt is one pass: its messages are longer, not more", when=got["exchanges"] == 64 * 512)
     check.equal([got["exchanges"], got["payload"]], [64, 268435456])
 with check.part("what a ring makes a rank send", weight=1):
-    got = [crossing("TP", n, 32, 4096, 1, 2)["sent"] for n in (2, 4, 8)]
-    check.mistake("in a ring a rank sends nearly twice the message, whatever the number of ranks", when=got == [524288] * 3)
+    got = [crossing("TP", n, 32, 4096, 1, 2)["sent"] for n in (2, 4, 8, 3)]
+    check.mistake("in a ring a rank sends nearly twice the message, whatever the number of ranks", when=got == [524288] * 4)
     check.mistake("in a ring nobody sends the whole message to every other rank", when=got[2] == 7 * 524288)
-    check.close(got, [524288, 786432, 917504], tol=0.5)
+    check.mistake("three ranks share no message of whole bytes: keep the fraction", when=got[3] in (699050, 699051))
+    check.close(got, [524288, 786432, 917504, 2 * 2 / 3 * 524288], tol=1e-3)
+    got = crossing("TP", 1, 32, 4096, 1, 2)
+    check.mistake("a single rank adds nothing up with anybody", when=got["exchanges"] == 64)
+    check.close(got, dict.fromkeys(("exchanges", "payload", "sent"), 0), tol=1e-3)
 with check.part("a pipeline", weight=1):
     got = crossing("PP", 4, 32, 4096, 3, 2)
     check.mistake("a pipeline sends between stages only, not inside them", when=got["exchanges"] in (32, 64, 31))
     check.mistake("four stages have three borders", when=got["exchanges"] == 4)
     check.equal([got["exchanges"], got["payload"]], [3, 73728])
-    check.close(got["sent"], 24576, tol=0.5)
+    check.close(got["sent"], 24576, tol=1e-3)
+    got = crossing("PP", 1, 32, 4096, 3, 2)
+    check.mistake("a single stage hands nothing on", when=got["sent"] == 24576)
+    check.close(got, dict.fromkeys(("exchanges", "payload", "sent"), 0), tol=1e-3)
 ### END HIDDEN TESTS
 check.score()
 
@@ -742,10 +750,16 @@ print(MACHINE, "ranks:", RANKS)
 # | `step` | ticks of one step of a ring; an all-reduce over n ranks has 2 (n − 1) steps, one after the other |
 # | `hop` | ticks to hand a hidden state to the next stage |
 #
-# Write `cost(plan, ranks, machine)`, which returns a tuple `(latency, interval)` in ticks: **latency** is how long one token of one user takes, **interval** how long
-# after a token the next one leaves a machine that is full of users (a pass carries one token of one user; every stage is busy, and hops go on while stages work). `plan` is `"TP"` or `"PP"`:
-# with TP the ranks share the compute of a layer evenly, with PP the stages share the layers evenly (fractions of a layer are allowed). Then write `chosen()`: a `dict` for **your** machine, `"latency"`: the tuple `(plan, ranks)` with the
-# smallest latency, `"interval"`: the one with the smallest interval, over both plans and all `RANKS`.
+# Write `cost(plan, ranks, machine)`, which returns a tuple `(latency, interval)` in ticks:
+#
+# * **latency** is how long one token of one user takes;
+# * **interval** is how long after a token the next one leaves a machine that is full of users: a pass carries one token of one user, every
+#   stage is busy, and hops go on while stages work.
+#
+# `plan` is `"TP"` or `"PP"`: with TP the ranks share the compute of a layer evenly, with PP the stages share the layers evenly (fractions of a layer are allowed).
+#
+# Then write `chosen()`: a `dict` for **your** machine, `"latency"`: the tuple `(plan, ranks)` with the smallest latency, `"interval"`: the one with the smallest
+# interval, over both plans and all `RANKS`.
 #
 # <details><summary>Hint</summary>
 #

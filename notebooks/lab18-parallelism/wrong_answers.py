@@ -92,21 +92,27 @@ def split_fused(weight, parts, ranks):
 
 # %% wrong="traffic" name="one exchange a layer" keeps=1
 def traffic(plan, ranks, layers, hidden, tokens, itemsize):
+    if ranks == 1:
+        return {"exchanges": 0, "payload": 0, "sent": 0}
     message = tokens * hidden * itemsize
     if plan == "TP":
-        return {"exchanges": layers, "payload": layers * message, "sent": 2 * (ranks - 1) * 2 * layers * message // ranks}
+        return {"exchanges": layers, "payload": layers * message, "sent": 2 * (ranks - 1) * 2 * layers * message / ranks}
     return {"exchanges": ranks - 1, "payload": (ranks - 1) * message, "sent": message}
 
 # %% wrong="traffic" name="one exchange a token" keeps=2.5
 def traffic(plan, ranks, layers, hidden, tokens, itemsize):
+    if ranks == 1:
+        return {"exchanges": 0, "payload": 0, "sent": 0}
     message = tokens * hidden * itemsize
     if plan == "TP":
         payload = 2 * layers * message
-        return {"exchanges": 2 * layers * tokens, "payload": payload, "sent": 2 * (ranks - 1) * payload // ranks}
+        return {"exchanges": 2 * layers * tokens, "payload": payload, "sent": 2 * (ranks - 1) * payload / ranks}
     return {"exchanges": ranks - 1, "payload": (ranks - 1) * message, "sent": message}
 
 # %% wrong="traffic" name="sends to every other rank" keeps=2.5
 def traffic(plan, ranks, layers, hidden, tokens, itemsize):
+    if ranks == 1:
+        return {"exchanges": 0, "payload": 0, "sent": 0}
     message = tokens * hidden * itemsize
     if plan == "TP":
         payload = 2 * layers * message
@@ -115,16 +121,28 @@ def traffic(plan, ranks, layers, hidden, tokens, itemsize):
 
 # %% wrong="traffic" name="a pipeline exchanges in every layer" keeps=2.5
 def traffic(plan, ranks, layers, hidden, tokens, itemsize):
+    if ranks == 1:
+        return {"exchanges": 0, "payload": 0, "sent": 0}
     message = tokens * hidden * itemsize
     exchanges = 2 * layers if plan == "TP" else layers
     return {"exchanges": exchanges, "payload": exchanges * message,
-            "sent": 2 * (ranks - 1) * exchanges * message // ranks if plan == "TP" else message}
+            "sent": 2 * (ranks - 1) * exchanges * message / ranks if plan == "TP" else message}
 
 # %% wrong="traffic" name="every projection exchanges" keeps=1
 def traffic(plan, ranks, layers, hidden, tokens, itemsize):
+    if ranks == 1:
+        return {"exchanges": 0, "payload": 0, "sent": 0}
     message = tokens * hidden * itemsize
     if plan == "TP":
-        return {"exchanges": 7 * layers, "payload": 7 * layers * message, "sent": 2 * (ranks - 1) * 2 * layers * message // ranks}
+        return {"exchanges": 7 * layers, "payload": 7 * layers * message, "sent": 2 * (ranks - 1) * 2 * layers * message / ranks}
+    return {"exchanges": ranks - 1, "payload": (ranks - 1) * message, "sent": message}
+
+# %% wrong="traffic" name="whole bytes, and a lone rank that exchanges" keeps=2
+def traffic(plan, ranks, layers, hidden, tokens, itemsize):
+    message = tokens * hidden * itemsize
+    if plan == "TP":
+        payload = 2 * layers * message
+        return {"exchanges": 2 * layers, "payload": payload, "sent": 2 * (ranks - 1) * payload // ranks}
     return {"exchanges": ranks - 1, "payload": (ranks - 1) * message, "sent": message}
 
 # %% wrong="schedule" name="one pass in the pipeline at a time" keeps=1.5

@@ -38,8 +38,8 @@ lab = start("practice-inference", LEARNER, MODEL, DEVICE, SEED)
 # %%
 from inferlab.lab.scenarios import scenario
 
-s = scenario(lab.variant(16))
-for name, value in s.items():
+service = scenario(lab.variant(16))
+for name, value in service.items():
     print(f"{name:13s}", value if isinstance(value, list) else f"{value:,}" if isinstance(value, int) else f"{value:.4g}")
 
 # %% [markdown]
@@ -63,6 +63,14 @@ for name, value in s.items():
 #
 # That is a *roofline*, a lower bound. Eager decode of a model of this size is often slower than it, because it waits for kernel
 # launches (Part C). Numbers count as right when they are within one per cent.
+#
+# Each answer is a function of a service `s`, a `dict` with these names. The checks below try it on `EXAMPLE`, a small service of round numbers
+# of which some results are known; when you hand it in, it is tried on yours.
+
+# %%
+from inferlab.lab.scenarios import EXAMPLE
+
+EXAMPLE
 
 # %% [markdown]
 # ### What such a service really does
@@ -95,7 +103,7 @@ print("tokens in each call:", [b.inputs["input_ids"].shape[1] for b in run.bound
 #
 # What are the two phases of a generation, and what does each of them wait for on this machine?
 #
-# `phases()` returns a `dict` of numbers:
+# `phases(s)` returns a `dict` of numbers:
 #
 # | key | value |
 # |---|---|
@@ -108,7 +116,7 @@ print("tokens in each call:", [b.inputs["input_ids"].shape[1] for b in run.bound
 # </details>
 
 # %% exercise="phases" provides=["phases"] difficulty=1 minutes=6
-def phases():
+def phases(s):
     """Two phases: the numbers of this service."""
     ### BEGIN SOLUTION
     read = s["weights"] * s["itemsize"] / s["bandwidth"]
@@ -121,10 +129,12 @@ def phases():
 # %% check="phases" points=2
 from inferlab.lab import Check
 from inferlab.lab.answers import near, numbers
+from inferlab.lab.scenarios import EXAMPLE
 
 check = Check("phases", points=2)
-with check.part("a dict of numbers with the right keys (the values are graded when you hand it in)", weight=0):
-    numbers(check, "phases", ["prefill_ms", "step_ms", "prompt_share"])
+with check.part("the keys, and what is known of EXAMPLE: prefill_ms and step_ms", weight=0):
+    told = numbers(check, "phases", ["prefill_ms", "step_ms", "prompt_share"], EXAMPLE)
+    check.close([told["prefill_ms"], told["step_ms"]], [20.0, 2.0], rtol=0.01)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -133,19 +143,19 @@ computing = 2e3 * facts["weights"] / facts["flops"]  # ms for one token
 reading = 1e3 * facts["weights"] * facts["itemsize"] / facts["bandwidth"]
 long = computing * facts["prompt"]
 with check.part("the prefill", weight=1):
-    told = numbers(check, "phases", ["prefill_ms", "step_ms", "prompt_share"])["prefill_ms"]
+    told = numbers(check, "phases", ["prefill_ms", "step_ms", "prompt_share"], facts)["prefill_ms"]
     check.mistake("the prompt's tokens share one read of the weights, but each of them is computed: this call waits for arithmetic",
                   when=near(told, reading))
     check.mistake("the weights are read once for the whole prompt, not once a token", when=near(told, reading * facts["prompt"]))
     check.mistake("a multiplication and an addition are two FLOPs", when=near(told, long / 2))
     check.true(near(told, long), "this is not what the rule of section 1 gives for the prefill")
 with check.part("a decode step", weight=1):
-    told = numbers(check, "phases", ["prefill_ms", "step_ms", "prompt_share"])["step_ms"]
+    told = numbers(check, "phases", ["prefill_ms", "step_ms", "prompt_share"], facts)["step_ms"]
     check.mistake("decode is no small prefill: one token cannot pay for the weights that it reads, so the step waits for bytes",
                   when=near(told, computing) or near(told, computing / 2))
     check.true(near(told, reading), "this is not what the rule of section 1 gives for one token")
 with check.part("the prefill's share", weight=2):
-    told = numbers(check, "phases", ["prefill_ms", "step_ms", "prompt_share"])["prompt_share"]
+    told = numbers(check, "phases", ["prefill_ms", "step_ms", "prompt_share"], facts)["prompt_share"]
     check.mistake("that is the prompt's share of the tokens: a token of the answer takes far longer than one of the prompt",
                   when=near(told, facts["prompt"] / (facts["prompt"] + facts["new"])))
     check.mistake("that is the share of the decode: the prompt's is asked for", when=near(told, 1 - long / (long + (facts["new"] - 1) * reading)))
@@ -165,7 +175,7 @@ check.score()
 #
 # What does the cache hold, and what does it grow with?
 #
-# `cache()` returns a `dict` of numbers:
+# `cache(s)` returns a `dict` of numbers:
 #
 # | key | value |
 # |---|---|
@@ -178,7 +188,7 @@ check.score()
 # </details>
 
 # %% exercise="cache" provides=["cache"] difficulty=1 minutes=6
-def cache():
+def cache(s):
     """The KV cache: the numbers of this service."""
     ### BEGIN SOLUTION
     token = 2 * s["layers"] * s["kv_heads"] * s["head_dim"] * s["itemsize"]
@@ -189,10 +199,12 @@ def cache():
 # %% check="cache" points=2
 from inferlab.lab import Check
 from inferlab.lab.answers import near, numbers
+from inferlab.lab.scenarios import EXAMPLE
 
 check = Check("cache", points=2)
-with check.part("a dict of numbers with the right keys (the values are graded when you hand it in)", weight=0):
-    numbers(check, "cache", ["bytes_per_token", "gigabytes", "passes_at"])
+with check.part("the keys, and what is known of EXAMPLE: bytes_per_token and gigabytes", weight=0):
+    told = numbers(check, "cache", ["bytes_per_token", "gigabytes", "passes_at"], EXAMPLE)
+    check.close([told["bytes_per_token"], told["gigabytes"]], [10_240, 2.048], rtol=0.01)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -200,17 +212,17 @@ facts = scenario(check.variant(16))
 token = 2 * facts["layers"] * facts["kv_heads"] * facts["head_dim"] * facts["itemsize"]
 KEYS = ["bytes_per_token", "gigabytes", "passes_at"]
 with check.part("bytes for a token", weight=2):
-    told = numbers(check, "cache", KEYS)["bytes_per_token"]
+    told = numbers(check, "cache", KEYS, facts)["bytes_per_token"]
     check.mistake("queries are not kept: only the key and value heads count", when=near(told, token * facts["query_heads"] / facts["kv_heads"]))
     check.mistake("keys *and* values are kept", when=near(told, token / 2))
     check.mistake("every layer keeps its own", when=near(told, token / facts["layers"]))
     check.true(near(told, token), "count keys and values, layers, kv heads, the head's size, and bytes")
 with check.part("the batch's cache", weight=1):
-    told = numbers(check, "cache", KEYS)["gigabytes"]
+    told = numbers(check, "cache", KEYS, facts)["gigabytes"]
     check.mistake("each request has a cache of its own", when=near(told, facts["context"] * token / 1e9))
     check.true(near(told, facts["batch"] * facts["context"] * token / 1e9), "multiply by positions and requests; GB are 10^9 bytes")
 with check.part("where it passes the weights", weight=1):
-    told = numbers(check, "cache", KEYS)["passes_at"]
+    told = numbers(check, "cache", KEYS, facts)["passes_at"]
     one = facts["weights"] * facts["itemsize"] / token
     check.mistake("that is the context of a single request; here the whole batch fills the cache", when=near(told, one))
     check.true(near(told, one / facts["batch"]), "set the cache of the whole batch equal to the bytes of the weights")
@@ -219,7 +231,8 @@ check.score()
 
 # %% [markdown]
 # <details><summary>Say it in a sentence, then open this</summary>
-# Keys and values of every position so far, in every layer, computed once and read at every step. It grows with positions, layers, kv heads, head size, and with requests. At a long context it passes the weights.
+# Keys and values of every position so far, in every layer, computed once and read at every step.
+# It grows with positions, layers, kv heads, head size, and with requests. At a long context it passes the weights.
 # </details>
 
 # %% [markdown]
@@ -229,7 +242,7 @@ check.score()
 #
 # Why is batching the largest single win, and why is it not as large as the batch? (These steps all wait for bytes.)
 #
-# `batching()` returns a `dict` of numbers:
+# `batching(s)` returns a `dict` of numbers:
 #
 # | key | value |
 # |---|---|
@@ -242,7 +255,7 @@ check.score()
 # </details>
 
 # %% exercise="batching" provides=["batching"] difficulty=2 minutes=6
-def batching():
+def batching(s):
     """Batching: the numbers of this service."""
     ### BEGIN SOLUTION
     weights = s["weights"] * s["itemsize"]
@@ -255,10 +268,12 @@ def batching():
 # %% check="batching" points=2
 from inferlab.lab import Check
 from inferlab.lab.answers import near, numbers
+from inferlab.lab.scenarios import EXAMPLE
 
 check = Check("batching", points=2)
-with check.part("a dict of numbers with the right keys (the values are graded when you hand it in)", weight=0):
-    numbers(check, "batching", ["alone_ms", "together_ms", "gain"])
+with check.part("the keys, and what is known of EXAMPLE: alone_ms and together_ms", weight=0):
+    told = numbers(check, "batching", ["alone_ms", "together_ms", "gain"], EXAMPLE)
+    check.close([told["alone_ms"], told["together_ms"]], [2.2048, 4.048], rtol=0.01)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -268,16 +283,16 @@ kept = 2 * facts["layers"] * facts["kv_heads"] * facts["head_dim"] * facts["item
 one, many = (1e3 * (read + n * kept) / facts["bandwidth"] for n in (1, facts["batch"]))
 KEYS = ["alone_ms", "together_ms", "gain"]
 with check.part("one request", weight=1):
-    told = numbers(check, "batching", KEYS)["alone_ms"]
+    told = numbers(check, "batching", KEYS, facts)["alone_ms"]
     check.mistake("its cache is read as well", when=near(told, 1e3 * read / facts["bandwidth"], 1e-4))
     check.true(near(told, one, 0.002), "read the weights and one cache")
 with check.part("the batch", weight=1):
-    told = numbers(check, "batching", KEYS)["together_ms"]
+    told = numbers(check, "batching", KEYS, facts)["together_ms"]
     check.mistake("the weights are read once a step, not once a request: that is what batching is for", when=near(told, facts["batch"] * one))
     check.mistake("the caches are not shared: each request reads its own", when=near(told, one) or near(told, 1e3 * read / facts["bandwidth"]))
     check.true(near(told, many), "read the weights once, and each request's cache")
 with check.part("the gain", weight=2):
-    told = numbers(check, "batching", KEYS)["gain"]
+    told = numbers(check, "batching", KEYS, facts)["gain"]
     check.mistake("the batch's step is longer than one request's: it reads more caches, so the gain is less than the batch",
                   when=near(told, facts["batch"]))
     check.mistake("that is how each user fares: together they get many tokens a step", when=near(told, one / many) or near(told, many / one))
@@ -297,7 +312,7 @@ check.score()
 #
 # Eight requests wait, and request `r` needs `outputs[r]` iterations, one token each. They are served in their order.
 #
-# `continuous()` returns a `dict` of numbers:
+# `continuous(s)` returns a `dict` of numbers:
 #
 # | key | value |
 # |---|---|
@@ -310,7 +325,7 @@ check.score()
 # </details>
 
 # %% exercise="continuous" provides=["continuous"] difficulty=2 minutes=8
-def continuous():
+def continuous(s):
     """Continuous batching: the numbers of this service."""
     ### BEGIN SOLUTION
     lengths, slots = s["outputs"], s["slots"]
@@ -325,10 +340,12 @@ def continuous():
 # %% check="continuous" points=2
 from inferlab.lab import Check
 from inferlab.lab.answers import near, numbers
+from inferlab.lab.scenarios import EXAMPLE
 
 check = Check("continuous", points=2)
-with check.part("a dict of numbers with the right keys (the values are graded when you hand it in)", weight=0):
-    numbers(check, "continuous", ["static", "continuous", "idle"])
+with check.part("the keys, and what is known of EXAMPLE: static and continuous", weight=0):
+    told = numbers(check, "continuous", ["static", "continuous", "idle"], EXAMPLE)
+    check.close([told["static"], told["continuous"]], [18, 16], rtol=0.01)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -340,17 +357,17 @@ for length in lengths:
     free[free.index(min(free))] += length
 KEYS = ["static", "continuous", "idle"]
 with check.part("static", weight=1):
-    told = numbers(check, "continuous", KEYS)["static"]
+    told = numbers(check, "continuous", KEYS, facts)["static"]
     check.mistake("eight requests do not fit into the slots: one batch comes after the other", when=told == max(lengths))
     check.mistake("a batch ends with its longest request, not with its average one", when=told == -(-sum(lengths) // slots))
     check.equal(told, static)
 with check.part("continuous", weight=2):
-    told = numbers(check, "continuous", KEYS)["continuous"]
+    told = numbers(check, "continuous", KEYS, facts)["continuous"]
     check.mistake("that would need slots that are never empty; at the end the longest request runs alone", when=told == -(-sum(lengths) // slots))
     check.mistake("that is the static run: here nobody waits for the longest of a batch", when=told == static)
     check.equal(told, max(free))
 with check.part("places that make no token", weight=1):
-    told = numbers(check, "continuous", KEYS)["idle"]
+    told = numbers(check, "continuous", KEYS, facts)["idle"]
     check.mistake("those are the places that do make a token", when=told == sum(lengths) != slots * static - sum(lengths))
     last = max(lengths[6:]) * (slots - len(lengths[6:]))
     check.mistake("the slot that the last, smaller batch leaves empty makes no token either", when=told == slots * static - sum(lengths) - last)
@@ -370,7 +387,7 @@ check.score()
 #
 # What does paging solve? (It makes no token's keys and values smaller.)
 #
-# `paging()` returns a `dict` of numbers:
+# `paging(s)` returns a `dict` of numbers:
 #
 # | key | value |
 # |---|---|
@@ -383,7 +400,7 @@ check.score()
 # </details>
 
 # %% exercise="paging" provides=["paging"] difficulty=2 minutes=6
-def paging():
+def paging(s):
     """Paged attention: the numbers of this service."""
     ### BEGIN SOLUTION
     token = 2 * s["layers"] * s["kv_heads"] * s["head_dim"] * s["itemsize"]
@@ -395,10 +412,12 @@ def paging():
 # %% check="paging" points=2
 from inferlab.lab import Check
 from inferlab.lab.answers import near, numbers
+from inferlab.lab.scenarios import EXAMPLE
 
 check = Check("paging", points=2)
-with check.part("a dict of numbers with the right keys (the values are graded when you hand it in)", weight=0):
-    numbers(check, "paging", ["reserved", "paged", "wasted"])
+with check.part("the keys, and what is known of EXAMPLE: reserved and paged", weight=0):
+    told = numbers(check, "paging", ["reserved", "paged", "wasted"], EXAMPLE)
+    check.close([told["reserved"], told["paged"]], [23, 871], rtol=0.01)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -408,18 +427,18 @@ pages, each = facts["cache_memory"] // (facts["page"] * token), -(-facts["typica
 whole = facts["cache_memory"] // (facts["longest"] * token)
 KEYS = ["reserved", "paged", "wasted"]
 with check.part("with reservations", weight=1):
-    told = numbers(check, "paging", KEYS)["reserved"]
+    told = numbers(check, "paging", KEYS, facts)["reserved"]
     check.mistake("a reservation is for the longest answer that may come, not for the one that comes", when=told == facts["cache_memory"] // (facts["typical"] * token))
     check.mistake("the last one does not fit: round down", when=told == whole + 1)
     check.equal(told, whole)
 with check.part("with pages", weight=2):
-    told = numbers(check, "paging", KEYS)["paged"]
+    told = numbers(check, "paging", KEYS, facts)["paged"]
     check.mistake("that is the number of pages; a request needs several", when=told == pages)
     check.mistake("that is the number with reservations: pages are taken as a request grows", when=told == whole)
     check.mistake("a page that is not full is taken all the same: round its pages up", when=told == pages // (facts["typical"] // facts["page"]) != pages // each)
     check.equal(told, pages // each)
 with check.part("the waste", weight=1):
-    told = numbers(check, "paging", KEYS)["wasted"]
+    told = numbers(check, "paging", KEYS, facts)["wasted"]
     check.mistake("that is the share that is used", when=near(told, facts["typical"] / facts["longest"]))
     check.true(near(told, 1 - facts["typical"] / facts["longest"]), "compare what is used with what is reserved")
 ### END HIDDEN TESTS
@@ -437,7 +456,7 @@ check.score()
 #
 # What does a round of speculation bring? The draft proposes `drafted` tokens, the target checks them in one pass.
 #
-# `speculation()` returns a `dict` of numbers:
+# `speculation(s)` returns a `dict` of numbers:
 #
 # | key | value |
 # |---|---|
@@ -450,7 +469,7 @@ check.score()
 # </details>
 
 # %% exercise="speculation" provides=["speculation"] difficulty=2 minutes=7
-def speculation():
+def speculation(s):
     """Speculative decoding: the numbers of this service."""
     ### BEGIN SOLUTION
     kept = [s["accepted"] ** k for k in range(s["drafted"] + 1)]
@@ -460,10 +479,12 @@ def speculation():
 # %% check="speculation" points=2
 from inferlab.lab import Check
 from inferlab.lab.answers import near, numbers
+from inferlab.lab.scenarios import EXAMPLE
 
 check = Check("speculation", points=2)
-with check.part("a dict of numbers with the right keys (the values are graded when you hand it in)", weight=0):
-    numbers(check, "speculation", ["all_kept", "tokens", "speedup"])
+with check.part("the keys, and what is known of EXAMPLE: tokens", weight=0):
+    told = numbers(check, "speculation", ["all_kept", "tokens", "speedup"], EXAMPLE)
+    check.close([told["tokens"]], [1.75], rtol=0.01)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -472,17 +493,17 @@ a, g, cost = facts["accepted"], facts["drafted"], facts["draft_cost"]
 tokens = sum(a**k for k in range(g + 1))
 KEYS = ["all_kept", "tokens", "speedup"]
 with check.part("all kept", weight=1):
-    told = numbers(check, "speculation", KEYS)["all_kept"]
+    told = numbers(check, "speculation", KEYS, facts)["all_kept"]
     check.mistake("one rejection ends the round: all of them have to be kept, one after the other", when=near(told, a))
     check.true(near(told, a**g), "multiply the chances")
 with check.part("tokens of a round", weight=2):
-    told = numbers(check, "speculation", KEYS)["tokens"]
+    told = numbers(check, "speculation", KEYS, facts)["tokens"]
     check.mistake("whatever comes after the first rejection is thrown away, too", when=near(told, a * g) or near(told, a * g + 1))
     check.mistake("the target's own token is missing: a round brings at least one", when=near(told, tokens - 1))
     check.mistake("after a full round the target adds a token of its own", when=near(told, tokens - a**g))
     check.true(near(told, tokens), "1 + a + a^2 + ...: up to which power?")
 with check.part("the speedup", weight=1):
-    told = numbers(check, "speculation", KEYS)["speedup"]
+    told = numbers(check, "speculation", KEYS, facts)["speedup"]
     check.mistake("the draft's passes take time as well", when=near(told, tokens))
     check.true(near(told, tokens / (1 + g * cost)), "tokens of a round over its cost")
 ### END HIDDEN TESTS
@@ -490,7 +511,8 @@ check.score()
 
 # %% [markdown]
 # <details><summary>Say it in a sentence, then open this</summary>
-# A small draft proposes, the target checks all proposals in one pass, which costs hardly more than one token's. A token drawn from q is kept with chance min(1, p/q), and a rejected one is replaced by a draw from the rest of p, so the text is distributed as the target's own.
+# A small draft proposes, the target checks all proposals in one pass, which costs hardly more than one token's. A token drawn from q is kept
+# with chance min(1, p/q), and a rejected one is replaced by a draw from the rest of p, so the text is distributed as the target's own.
 # </details>
 
 # %% [markdown]
@@ -500,7 +522,7 @@ check.score()
 #
 # Why does quantizing the weights help decode more than training or prefill? The cache keeps its `itemsize`.
 #
-# `quantization()` returns a `dict` of numbers:
+# `quantization(s)` returns a `dict` of numbers:
 #
 # | key | value |
 # |---|---|
@@ -513,7 +535,7 @@ check.score()
 # </details>
 
 # %% exercise="quantization" provides=["quantization"] difficulty=2 minutes=6
-def quantization():
+def quantization(s):
     """Quantization: the numbers of this service."""
     ### BEGIN SOLUTION
     kept = 2 * s["layers"] * s["kv_heads"] * s["head_dim"] * s["itemsize"] * s["context"]
@@ -527,10 +549,12 @@ def quantization():
 # %% check="quantization" points=2
 from inferlab.lab import Check
 from inferlab.lab.answers import near, numbers
+from inferlab.lab.scenarios import EXAMPLE
 
 check = Check("quantization", points=2)
-with check.part("a dict of numbers with the right keys (the values are graded when you hand it in)", weight=0):
-    numbers(check, "quantization", ["step_gain", "batch_gain", "prefill_gain"])
+with check.part("the keys, and what is known of EXAMPLE: step_gain and batch_gain", weight=0):
+    told = numbers(check, "quantization", ["step_gain", "batch_gain", "prefill_gain"], EXAMPLE)
+    check.close([told["step_gain"], told["batch_gain"]], [1.83, 1.328], rtol=0.01)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -539,17 +563,17 @@ kept = 2 * facts["layers"] * facts["kv_heads"] * facts["head_dim"] * facts["item
 before, after = facts["weights"] * facts["itemsize"], facts["weights"] * facts["quantized"]
 KEYS = ["step_gain", "prefill_gain", "batch_gain"]
 with check.part("one request", weight=1):
-    told = numbers(check, "quantization", KEYS)["step_gain"]
+    told = numbers(check, "quantization", KEYS, facts)["step_gain"]
     check.mistake("the cache is read as well, and it has not shrunk", when=told == before / after)
     check.true(near(told, (before + kept) / (after + kept), 0.005), "bytes read before, over bytes read after")
 with check.part("a batch", weight=1):
-    told = numbers(check, "quantization", KEYS)["batch_gain"]
+    told = numbers(check, "quantization", KEYS, facts)["batch_gain"]
     check.mistake("quantized weights leave the cache as large as it was", when=near(told, before / after))
     check.mistake("every request brings its own cache", when=near(told, (before + kept) / (after + kept), 0.005))
     many = facts["batch"] * kept
     check.true(near(told, (before + many) / (after + many)), "bytes read before, over bytes read after")
 with check.part("the prefill", weight=2):
-    told = numbers(check, "quantization", KEYS)["prefill_gain"]
+    told = numbers(check, "quantization", KEYS, facts)["prefill_gain"]
     check.mistake("the prefill waits for arithmetic, and there is as much of it as before", when=near(told, before / after))
     check.true(near(told, 1.0), "which term of the rule decides, before and after?")
 ### END HIDDEN TESTS
@@ -674,7 +698,7 @@ with when_written("dissect"):
 # same time, and two sums over all devices follow in every layer, `sum_ms` each. **Pipeline**: each device holds a share of the layers, one
 # works after the other, and the hidden state is handed on `devices - 1` times, `hop_ms` each.
 #
-# `split()` returns a `dict` of numbers:
+# `split(s)` returns a `dict` of numbers:
 #
 # | key | value |
 # |---|---|
@@ -686,7 +710,7 @@ with when_written("dissect"):
 # </details>
 
 # %% exercise="split" provides=["split"] difficulty=2 minutes=6
-def split():
+def split(s):
     """One user's step on several devices, split in two ways."""
     ### BEGIN SOLUTION
     step = 1e3 * s["weights"] * s["itemsize"] / s["bandwidth"]
@@ -697,10 +721,12 @@ def split():
 # %% check="split" points=2
 from inferlab.lab import Check
 from inferlab.lab.answers import near, numbers
+from inferlab.lab.scenarios import EXAMPLE
 
 check = Check("split", points=2)
-with check.part("a dict of numbers with the right keys (the values are graded when you hand it in)", weight=0):
-    numbers(check, "split", ["tensor_ms", "pipeline_ms", "idle"])
+with check.part("the keys, and what is known of EXAMPLE: tensor_ms and pipeline_ms", weight=0):
+    told = numbers(check, "split", ["tensor_ms", "pipeline_ms", "idle"], EXAMPLE)
+    check.close([told["tensor_ms"], told["pipeline_ms"]], [0.7, 2.3], rtol=0.01)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -709,17 +735,17 @@ whole = 1e3 * facts["weights"] * facts["itemsize"] / facts["bandwidth"]
 share, sums = whole / facts["devices"], 2 * facts["layers"] * facts["sum_ms"]
 KEYS = ["tensor_ms", "pipeline_ms", "idle"]
 with check.part("tensor parallel", weight=1):
-    told = numbers(check, "split", KEYS)["tensor_ms"]
+    told = numbers(check, "split", KEYS, facts)["tensor_ms"]
     check.mistake("the sums take time, too, in every layer", when=near(told, share))
     check.mistake("two sums a layer: one after the attention, one after the MLP", when=near(told, share + sums / 2) or near(told, share + 2 * facts["sum_ms"]))
     check.true(near(told, share + sums), "a share of the weights, and two sums in each layer")
 with check.part("pipeline", weight=2):
-    told = numbers(check, "split", KEYS)["pipeline_ms"]
+    told = numbers(check, "split", KEYS, facts)["pipeline_ms"]
     hops = (facts["devices"] - 1) * facts["hop_ms"]
     check.mistake("a pipeline divides nobody's token: it passes every layer, one stage after the other", when=near(told, share + hops) or near(told, share))
     check.true(near(told, whole + hops, 0.002), "all layers one after the other, and the hops between the stages")
 with check.part("a device's idle time", weight=1):
-    told = numbers(check, "split", KEYS)["idle"]
+    told = numbers(check, "split", KEYS, facts)["idle"]
     check.mistake("that is the share in which it works", when=near(told, 1 / facts["devices"]) and facts["devices"] != 2)
     check.mistake("with one user only one stage has something to do: the next token waits for this one", when=told == 0)
     check.true(near(told, 1 - 1 / facts["devices"]), "how many of the stages work at one moment?")
@@ -728,6 +754,15 @@ check.score()
 
 # %% [markdown]
 # Training hides those bubbles with microbatches, which do not wait for one another. A conversation cannot: its next token depends on this one.
+#
+# And this is what you found out about your own service:
+
+# %% tags=["demo"]
+for question in ("phases", "cache", "batching", "continuous", "paging", "speculation", "quantization", "split"):
+    with when_written(question):
+        print(f"{question:13s}", {name: float(f"{value:.4g}") for name, value in globals()[question](service).items()})
+
+# %% [markdown]
 #
 # ### Exercise 10 · Part C: where to look first
 #
@@ -740,14 +775,17 @@ check.score()
 # | `"launch_ms"`, `"bytes_ms"`, `"flops_ms"` | how long one step needs at least for launching its kernels, for what it reads, for what it computes |
 # | `"utilization"` | what the monitor shows, 0 to 1: the share of time in which *some* kernel runs |
 # | `"waiting"`, `"free"` | requests that wait for a place; the share of the cache's memory that is free |
-# | `"itemsize"`, `"draft"` | bytes of a weight; whether there is a draft model (`bool`) |
+# | `"itemsize"` | bytes of a weight |
+# | `"drafts"` | `list` of models at hand that might draft: `dict` with `parameters` (as a share of the target's) and `same_tokenizer` (`bool`) |
 #
 # Return a `dict` with `"waits_for"`, one of `"launches"`, `"bytes"`, `"arithmetic"`: the longest of the three; and `"do"`, the list of what to do, in order:
 #
 # * when it waits for launches, `["graphs"]` (record the step, and measure again);
 # * when it waits for arithmetic, `[]`: the machine does what it can;
 # * when it waits for bytes, those of the four that apply, **in this order**: `"batch"` if requests wait and more than a tenth of the cache's memory is free; `"cache"`
-#   (page it) if requests wait and no more than that is free; `"precision"` if a weight has two bytes or more; `"speculation"` if there is a draft.
+#   (page it) if requests wait and no more than that is free; `"precision"` if a weight has two bytes or more; `"speculation"` if there is a draft: a model
+#   with the target's own tokenizer (its tokens are what the target checks) and at most a fifth of its parameters. A smaller variant of the model's family
+#   or a small fine-tune can be one.
 #
 # <details><summary>Hint</summary>
 # One key of the report tells nothing about the bottleneck. Which one?
@@ -762,7 +800,8 @@ def plan(report):
     if waits_for != "bytes":
         return {"waits_for": waits_for, "do": ["graphs"] if waits_for == "launches" else []}
     waiting, room = report["waiting"] > 0, report["free"] > 0.1
-    applies = {"batch": waiting and room, "cache": waiting and not room, "precision": report["itemsize"] >= 2, "speculation": report["draft"]}
+    draft = any(one["same_tokenizer"] and one["parameters"] <= 0.2 for one in report["drafts"])
+    applies = {"batch": waiting and room, "cache": waiting and not room, "precision": report["itemsize"] >= 2, "speculation": draft}
     return {"waits_for": "bytes", "do": [what for what, yes in applies.items() if yes]}
     ### END SOLUTION
 
@@ -772,37 +811,49 @@ from inferlab.lab import Check
 check = Check("plan", points=2)
 
 
-def planned(launch, read, flops, waiting, room, size, draft, shown=1.0):
+VARIANT, FINE_TUNE = {"parameters": 0.06, "same_tokenizer": True}, {"parameters": 1.0, "same_tokenizer": True}
+STRANGER = {"parameters": 0.1, "same_tokenizer": False}
+
+
+def planned(launch, read, flops, waiting, room, size, drafts, shown=1.0):
     """The learner's plan for a report, once it has the form of the contract."""
     got = check.learner.plan({"launch_ms": launch, "bytes_ms": read, "flops_ms": flops, "utilization": shown, "waiting": waiting,
-                              "free": room, "itemsize": size, "draft": draft})
+                              "free": room, "itemsize": size, "drafts": list(drafts)})
     check.true(isinstance(got, dict) and set(got) == {"waits_for", "do"} and isinstance(got["do"], list), 'return {"waits_for": ..., "do": [...]}')
     return got
 
 
 with check.part("bytes, with requests that wait, room, and a draft", weight=1):
-    check.equal(planned(2.0, 5.0, 0.1, 9, 0.6, 2, True), {"waits_for": "bytes", "do": ["batch", "precision", "speculation"]})
+    check.equal(planned(2.0, 5.0, 0.1, 9, 0.6, 2, [VARIANT]), {"waits_for": "bytes", "do": ["batch", "precision", "speculation"]})
 ### BEGIN HIDDEN TESTS
 with check.part("what the step waits for", weight=1):
     for times, want in (((30.0, 5.0, 0.1), "launches"), ((2.0, 5.0, 0.3), "bytes"), ((2.0, 5.0, 9.0), "arithmetic")):
-        told = planned(*times, 4, 0.5, 2, True)["waits_for"]
+        told = planned(*times, 4, 0.5, 2, [VARIANT])["waits_for"]
         check.mistake("100% says only that some kernel was running all the time: it may have waited for bytes, or for the next launch",
                       when=told == "arithmetic" != want)
         check.mistake("decode is not always bound by memory: look at the three times", when=told == "bytes" != want)
         check.equal(told, want)
-with check.part("what to do, in order", weight=2):
-    told = planned(30.0, 5.0, 0.1, 4, 0.5, 2, True)["do"]
+with check.part("what to do, in order", weight=1):
+    told = planned(30.0, 5.0, 0.1, 4, 0.5, 2, [VARIANT])["do"]
     check.mistake("the order of the four is for steps that wait for bytes; this one waits for launches", when="batch" in told or "precision" in told)
     check.equal(told, ["graphs"])
-    check.equal(planned(2.0, 5.0, 9.0, 4, 0.5, 2, True)["do"], [])
-    told = planned(2.0, 5.0, 0.3, 4, 0.05, 2, True)["do"]
+    check.equal(planned(2.0, 5.0, 9.0, 4, 0.5, 2, [VARIANT])["do"], [])
+    told = planned(2.0, 5.0, 0.3, 4, 0.05, 2, [VARIANT])["do"]
     check.mistake("there is no room for more requests: their caches have to fit first", when=told[:1] == ["batch"])
     check.mistake("speculation comes last: the others bring more, and it needs room of its own", when=told[:1] == ["speculation"])
     check.equal(told, ["cache", "precision", "speculation"])
-    check.equal(planned(2.0, 5.0, 0.3, 0, 0.9, 1, False)["do"], [])
-    told = planned(2.0, 5.0, 0.3, 0, 0.9, 2, True)["do"]
+    check.equal(planned(2.0, 5.0, 0.3, 0, 0.9, 1, [])["do"], [])
+    told = planned(2.0, 5.0, 0.3, 0, 0.9, 2, [VARIANT])["do"]
     check.mistake("nobody waits: there is no request to put into a larger batch", when="batch" in told)
     check.equal(told, ["precision", "speculation"])
+with check.part("what can draft", weight=1):
+    told = planned(2.0, 5.0, 0.3, 0, 0.9, 2, [STRANGER])["do"]
+    check.mistake("that model has another tokenizer: the target could not check its tokens", when="speculation" in told)
+    check.equal(told, ["precision"])
+    told = planned(2.0, 5.0, 0.3, 0, 0.9, 1, [FINE_TUNE])["do"]
+    check.mistake("a draft as large as the target costs as much as it saves", when="speculation" in told)
+    check.equal(told, [])
+    check.equal(planned(2.0, 5.0, 0.3, 0, 0.9, 1, [STRANGER, FINE_TUNE, VARIANT])["do"], ["speculation"])
 ### END HIDDEN TESTS
 check.score()
 

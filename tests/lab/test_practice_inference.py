@@ -9,7 +9,7 @@ from inferlab.grading.labtext import read_blocks
 from inferlab.lab import setup
 from inferlab.lab.check import results
 from inferlab.lab.identity import variant
-from inferlab.lab.scenarios import VARIANTS, scenario
+from inferlab.lab.scenarios import EXAMPLE, VARIANTS, scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "practice-inference"
@@ -37,12 +37,24 @@ def test_every_service_is_graded_right_and_tells_every_wrong_answer_apart(number
             exec(cell.source, namespace)  # noqa: S102 - the lab's own cells
             exec(checks[cell.metadata["exercise"]], namespace)  # noqa: S102
             assert float(results()[cell.metadata["exercise"]]) == 2.0
+            assert all(part.state == "passed" for part in results()[cell.metadata["exercise"]].check.parts)  # EXAMPLE's worked values, too
     for cell in blocks("wrong_answers.py"):
         name = cell.metadata.get("wrong")
         if name in OWN:
             exec(cell.source, namespace)  # noqa: S102
             exec(checks[name], namespace)  # noqa: S102
             assert float(results()[name]) == cell.metadata["keeps"], (cell.metadata["name"], results()[name].report())
+
+
+def test_the_worked_values_show_most_wrong_formulas_at_home_and_have_no_tests_of_their_own(cells):
+    """A visible check knows numbers of EXAMPLE, no formula; some question of every exercise stays open until it is handed in."""
+    for cell in cells:
+        if cell.metadata.get("check") in OWN:
+            visible = cell.source.partition("### BEGIN HIDDEN TESTS")[0]
+            assert "EXAMPLE)" in visible and "facts" not in visible and "EXAMPLE[" not in visible
+            asked, known = visible.count('", "') + 1, visible.count('told["')
+            assert 1 <= known < asked
+    assert set(EXAMPLE) == set(scenario(0))
 
 
 def test_a_service_belongs_to_its_variant_and_all_differ():

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .check import Check
 
 
-def numbers(check: Check, name: str, keys: Collection[str]) -> dict[str, float]:
-    """What the learner's function `name` returns, once it is a dict of numbers with exactly these keys."""
-    got = getattr(check.learner, name)()
+def numbers(check: Check, name: str, keys: Collection[str], service: Mapping[str, Any]) -> dict[str, float]:
+    """What the learner's function `name` returns for a service, once it is a dict of numbers with exactly these keys."""
+    got = getattr(check.learner, name)(dict(service))
     check.true(isinstance(got, dict) and set(got) == set(keys), f"return a dict with exactly these keys: {', '.join(keys)}")
     plain = all(isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) for value in got.values())
     check.true(plain, "each value is one finite number")

@@ -34,7 +34,7 @@ class Ranks:
 
         A report holds ``weights`` (parameter -> shape on this rank), ``passes`` (for each forward pass the number of
         ``tokens``, the ``log`` of exchanges with ``op``, ``module``, ``shape`` and ``bytes`` of what this rank put in, and ``busy``, when its
-        layers began and ended, seconds), ``tokens`` (what was generated), ``logits`` (of the last position), ``rows`` (a
+        layers began and ended, seconds; on a GPU the device is waited for first), ``tokens`` (what was generated), ``logits`` (of the last position), ``rows`` (a
         traced pass) and ``cache_bytes``.
 
         Raises:
@@ -86,7 +86,8 @@ def start_ranks(plans: Sequence[str], ids: Sequence[int], new_tokens: int = 4, *
            "ids": [int(i) for i in ids], "new_tokens": int(new_tokens), "seconds": seconds}
     folder = tempfile.mkdtemp(prefix="inferlab-ranks-")
     Path(folder, "job.json").write_text(json.dumps(job), "utf-8")
-    hidden = {} if cuda else {"CUDA_VISIBLE_DEVICES": ""}  # else the library takes a card for each rank, one that is not there
+    # on the CPU the library would take a card for each rank, one that is not there; on GPUs a look at the driver before the fork would spoil CUDA in the ranks
+    hidden = {"PYTORCH_NVML_BASED_CUDA_CHECK": "1"} if cuda else {"CUDA_VISIBLE_DEVICES": ""}
     with Path(folder, "said").open("wb") as said:
         process = subprocess.Popen([sys.executable, "-m", "inferlab.lab.rankwork", folder], stdin=subprocess.DEVNULL, stdout=said,
                                    stderr=said, start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1", **hidden})

@@ -38,6 +38,7 @@ class Collectives(TorchDispatchMode):
         self.log: list[dict[str, Any]] = []
         self.inside: list[str] = []
         self.busy: list[float] = []
+        self.cuda = next(model.parameters()).is_cuda
         self.hooks = []
         for name, module in model.named_modules():
             self.hooks += [module.register_forward_pre_hook(lambda *_, name=name: self._enter(name)),
@@ -45,11 +46,16 @@ class Collectives(TorchDispatchMode):
 
     def _enter(self, name: str) -> None:
         self.inside.append(name)
-        if name.rpartition(".")[0] == "model.layers":
-            self.busy.append(time.perf_counter())
+        self._stamp(name)
 
     def _leave(self, *_) -> None:
-        if self.inside.pop().rpartition(".")[0] == "model.layers":
+        self._stamp(self.inside.pop())
+
+    def _stamp(self, name: str) -> None:
+        """The time at which a layer begins or ends; a GPU only queues its work, so it is waited for."""
+        if name.rpartition(".")[0] == "model.layers":
+            if self.cuda:
+                torch.cuda.synchronize()
             self.busy.append(time.perf_counter())
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):

@@ -22,6 +22,14 @@ _MACHINES = (
 )
 VARIANTS = 16
 
+EXAMPLE = {
+    "weights": 1_000_000_000, "itemsize": 2, "layers": 10, "query_heads": 16, "kv_heads": 4, "head_dim": 64,
+    "flops": 1e14, "bandwidth": 1e12, "prompt": 1000, "new": 101, "batch": 10, "context": 20_000,
+    "outputs": [3, 1, 2, 5, 1, 1, 2, 9], "slots": 2, "cache_memory": 10**9, "longest": 4096, "page": 16, "typical": 100,
+    "accepted": 0.5, "drafted": 2, "draft_cost": 0.25, "quantized": 1.0, "devices": 4, "hop_ms": 0.1, "sum_ms": 0.01,
+}
+"""A service of round numbers, the same for everybody: what a visible check may know without giving an answer away."""
+
 
 def scenario(variant: int) -> dict:
     """The service of a variant: plain numbers, sizes in tokens and bytes, rates per second.

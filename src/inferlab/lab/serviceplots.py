@@ -13,7 +13,7 @@ PARTS = ("attention", "MLP", "norms", "cache", "lm_head", "between modules")
 WAITS = ("weights", "cache", "arithmetic", "launches", "tokenizer")
 _SHADES = {"weights": DARK, "cache": MID, "arithmetic": "0.75", "launches": ACCENT, "tokenizer": "0.35",
            "attention": MID, "MLP": DARK, "norms": ACCENT, "lm_head": "0.35", "between modules": "0.8"}
-_HATCHES = {"launches": "//", "tokenizer": "..", "norms": "//", "lm_head": ".."}
+_HATCHES = {"launches": "//", "tokenizer": "\\\\", "norms": "//", "lm_head": "\\\\"}  # lines: dots are a hundred kilobytes of SVG
 
 
 def part_times(rows: Sequence[Mapping]) -> dict[str, float]:
