@@ -100,10 +100,14 @@ def trace_part(data: dict[str, Any]) -> str:
         rows = [[r["name"], f"{r['ratio']:.3f}", f"{r['low']:.3f} to {r['high']:.3f}", r.get("goal", ""), met(r), r.get("boundaries", ""),
                  f"{r['us_per_boundary']:.1f}" if "us_per_boundary" in r else "", f"{r['start_ms']:.1f}" if "start_ms" in r else "",
                  r.get("rounds", cost["rounds"])] for r in cost["rows"]]
-        text += table(["", "ratio", "95% interval", "goal", "met", "boundaries", "µs each", "start and end, ms", "rounds"], rows)
+        text += table(["", "ratio", "95% interval", "goal", "met", "boundaries", "µs each", "start and end, ms", "runs"], rows)
+        text += _other_ratios(cost["rows"])
     if "boundary_us" in data:
         text += "\nIn a loop of modules that do nothing, µs a boundary: " + ", ".join(
             f"{name} {value:.1f}" for name, value in data["boundary_us"].items()) + ".\n"
+    if "pieces_us" in data:
+        text += "\nEach piece alone, µs: " + ", ".join(f"{name} {value:.1f}" for name, value in data["pieces_us"].items()) + (
+            ". A boundary reads the allocator twice; torch gives its two numbers only with its whole table.\n")
     if "sum_over_call" in sums:
         text += (f"\nDevice times come from CUDA events; nothing waits inside the call. The outermost boundaries sum to "
                  f"{sums['sum_gpu_ms']:.1f} of the call's {sums['call_gpu_ms']:.1f} ms ({sums['sum_over_call']:.1%}). "
@@ -111,6 +115,22 @@ def trace_part(data: dict[str, Any]) -> str:
                  f"{sums['bound_ms']['host']:.0f} and {sums['bound_ms']['device']:.0f} ms. The highest allocated bytes, "
                  f"{gb(sums['peak_bytes'])} GB, belong to `{sums['peak_at']}`; the allocator's own peak is "
                  f"{gb(sums['allocator_peak'])} GB.\n")
+    return text
+
+
+def _other_ratios(rows: list[dict[str, Any]]) -> str:
+    """The same runs by other statistics, where a run has them, and what the parts of a trace add up to."""
+    shown = [r for r in rows if "of_medians" in r]
+    if not shown:
+        return ""
+    lines = [[r["name"], *(f"{x[0]:.3f} ({x[1]:.3f} to {x[2]:.3f})" for x in (r["of_medians"], r["of_quartiles"])), f"{r['cpu']:.3f}",
+              f"{r['best_over_best']:.3f}", f"{r['counted']['ratio']:.3f}" if "counted" in r else ""] for r in shown]
+    text = ("\n*Ratio* is the median over pairs: a traced run over the mean of the untraced ones before and after it. The same runs "
+            "otherwise:\n\n" + table(["", "of medians", "of lower quartiles", "of CPU seconds, pairs", "of best runs", "counted"], lines))
+    count = next((r["counted"] for r in shown if "counted" in r), None)
+    if count:
+        text += (f"\n*Counted* needs no runs of the call: {count['start_ms']:.1f} ms to start and end the trace, and "
+                 f"{count['boundaries_ms']:.1f} ms for its boundaries at the time of one in a loop (below), over the untraced call.\n")
     return text
 
 
