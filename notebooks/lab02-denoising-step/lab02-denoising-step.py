@@ -1110,6 +1110,8 @@ RUBRIC = Rubric(
             "unet changes latents": "The UNet only predicts. What applies its prediction to the latents?",
             "unet changes/denoises image": "There is no image inside a step: the UNet answers in latents.",
             "vae changes/denoises latents": "The VAE is outside the loop.",
+            "says: one/single step makes/generates/produces/gives/is .. picture/image, one/single step is enough, whole/finished picture/image in/after/from/with one step, "
+            "one/single step is the generator/pipeline": "One step only makes the latents a little cleaner; the loop repeats it.",
             "* changes prompt": "The text's embeddings stay as they are; something else changes from step to step.",
         },
     )},
@@ -1125,6 +1127,7 @@ RUBRIC = Rubric(
         "The UNet transforms the latents in each step, and the scheduler only counts the steps.",
         "The UNet outputs the image of 128 pixels in each step.",
         "The scheduler predicts the noise in the latents and the UNet removes it.",
+        "One step is the generator: a single step makes the whole picture from the noise, and the scheduler updates the latents.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("step-in-words"), RUBRIC, rerun())["state"], "what is transformed, and by what")

@@ -167,7 +167,11 @@ def _names(tokens, i: int) -> bool:
 
 def _index(tokens, i: int) -> bool:
     """Whether a number names an axis instead of counting anything: `dim 0`, `axes 2 and 3`."""
+    if i and tokens[i - 1].word in ("call", "step", "iteration", "layer", "rank", "timestep", "round") and tokens[i].word[:1].isdigit():
+        return True  # `in step 3`
     k = i - 1
+    if k > 0 and tokens[k].word in (",", "(") and tokens[k - 1].kind != "amount":
+        return False  # `token axis, 5 instead of 1`
     while k > 0 and (tokens[k].kind == "amount" or tokens[k].word in ("and", ",", "index", "no", "number", "(", "&", "or")):
         k -= 1
     return k >= 0 and tokens[k].stem in ("axis", "axes", "dim", "dimension", "ax") and tokens[k].word not in ("dimension",) or (

@@ -80,6 +80,14 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
         if tokens[at].stem in ("longer", "shorter"):
             return [Effect("time", value, at, end)]
         target = back
+    if kind == "spend" and target is ahead and ahead:
+        between = {t.word for t in tokens[end:ahead[0]]}
+        if between & _PREPOSITIONS:
+            return []  # `needs at its peak much less`
+        if between & _LITTLE:
+            value = -1  # `needs only one exchange`
+        elif [t.word for t in tokens[ahead[1]:ahead[1] + 2]] in (["of", "one"], ["of", "a"], ["of", "only"]):
+            return [Effect(ahead[2], value * ahead[3], at, ahead[1], cue=at, strong=False)]
     if not target and kind == "mod" and tokens[at].stem in ("longer", "shorter", "short", "long"):
         near = {t.stem for t in tokens[max(0, at - 4):end + 5]}
         if tokens[end:end + 1] and tokens[end].stem in ("decod", "run", "generation", "inferenc", "pass", "wait", "process", "step", "loop", "computation", "render"):
@@ -113,6 +121,7 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
 
 _HOLDERS = frozenset(("pictur", "imag", "result", "output", "sampl", "photo", "draw", "one", "on", "outcom", "render"))
 """What has a quality but is none: more of these is not more of it."""
+_LITTLE = frozenset(("only", "no", "little", "hardly", "just", "barely", "weaker", "scarcely"))
 _OBJECTS = frozenset(("the", "a", "an", "this", "that", "each", "every", "its", "my", "our", "your", "their", "what", "how", "only"))
 _PREPOSITIONS = frozenset(("to", "with", "from", "by", "in", "for", "of", "at", "on"))
 _COPULA = frozenset(("is", "are", "was", "were"))

@@ -44,7 +44,7 @@ _FRAME = re.compile(
     r"inaccurate|nonsense|misleading|impossible|ruled out|an error|unlikely|doubtful|a misreading|tempting)(?: to (?:say|think|claim|believe|state|assume|suppose|write|conclude|imagine|hold))?"
     r"(?: that\b|\s*:|,)?"
     r"|\b(?:nobody|no one|no-one|none of us|you|one|people|learners|students|they|(?:we|i)(?=\s+(?:should(?:n't| not| never)|must(?:n't| not| never)|can(?:not|'t| never)|would(?:n't| not| never)|do(?:n't| not)|could(?:n't| not| never)|cannot|never)))\s+(?:might|may|could easily|might easily|should(?:n't| not| never)?|must(?:n't| not| never)?|can(?:not|'t| never)|would(?:n't| not| never)|do(?:n't| not)|could(?:n't| not| never)?|cannot|never)?\s*"
-    r"(?:ever |really |honestly |seriously )?(?:claim|believe|say|think|assume|argue|accept|agree|suppose|state|deny|pretend|expect|imagine)s?(?: that\b|\s*:|,|\b)"
+    r"(?:ever |really |honestly |seriously )?(?:(?:claim|believe|say|think|assume|argue|suppose|state|deny|pretend|expect|imagine)s?(?: that\b|\s*:|,|\b)|(?:accept|agree)s?(?: that\b|\s*:|,))"
     r"|\b(?:mistake|misconception|error|myth|misunderstanding|fallacy|confusion|mix-up|trap)s?\b[^.;:\n]{0,25}\b(?:(?:is|are|would be) (?:to (?:think|believe|assume|say|claim)|that|thinking|assuming|believing)|to (?:think|believe|assume|say))"
     r"|\b(?:i|we) (?:used to|had|once|first|initially|originally|previously|at first)\s+(?:think|thought|believe|believed|expect|expected|assume|assumed)"
     r"|\b(?:i|we) (?:thought|expected|assumed|believed|doubt|dispute|reject|deny|disagree|refuse)\b"
@@ -206,10 +206,10 @@ def repeats(parts: list[Sentence]) -> str:
                 if fuzz.ratio(line, old, score_cutoff=93) >= 93:
                     return s.text
             seen.append(line)
-    words = [t.stem for s in parts for t in s.words]
+    words = [t.word if t.kind == "amount" else t.stem for s in parts for t in s.words]
     pairs: dict[tuple, int] = {}
     for gram in zip(words, words[1:], words[2:], strict=False):
-        if sum(w.startswith("#") for w in gram) < 2:
+        if sum(w[:1].isdigit() for w in gram) < 2:
             pairs[gram] = pairs.get(gram, 0) + 1
     worst = max(pairs.items(), key=lambda kv: (kv[1], kv[0]), default=None)
     if worst and worst[1] >= 3:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from . import gates
+from . import lexicon as lex
 from .amounts import Found, foreign_shapes, read_amounts
 from .cell import COMMON_LABELS, Explanation, canonical
 from .claims import SAYS, actors_of, claims, phrases_of, says, spoken
@@ -284,6 +285,8 @@ def _trend(reading: Reading, slot: Slot, few: bool) -> Outcome:
         return review("This leaves the direction open; a person will read it.", tuple(reading.hedged))
     if few and not (reading.right or reading.unsure or reading.unplaced or reading.named or reading.mentioned or reading.hedged):
         return deny("This names nothing that is gained or paid, and no way in which anything goes.")
+    if not set(trend.signs()) & set(lex.GOOD):
+        return review("Part of what is asked could not be read here; a person will read it.", tuple(gains + costs))
     missing = "what is gained" if not gains else "what is paid" if not costs else "what is changed"
     return review(f"It could not be read here {missing}, and which way; a person will read it.", tuple(gains + costs))
 

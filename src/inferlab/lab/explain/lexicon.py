@@ -56,7 +56,7 @@ CARRIERS = _table({
     ("compute", -1): "cheaper, cheap, cheapest, less expensive, less costly, more cheap, half as often, less often, fewer times, half as many calls, more economical, economical, lighter work",
     ("memory", -1): "avoid oom, avoids oom, avoiding oom, prevents oom, no oom, no more oom, without oom, avoids out of memory, avoid out of memory, fits on, fits in, fits into, fit on, fit in, fit into, fitting on, fitting into, less heavy, out of memory less, no out of memory, does not run out of memory, doesn't run out of memory, without running out of memory, not run out of memory",
     ("memory", +1): "run out of memory, runs out of memory, running out of memory, goes oom, oom, out of memory, memory hungry, memory-hungry, memory heavy, memory-heavy, memory intensive",
-    ("compute", +1): "pricier, expensive, costlier, more expensive, costly, dearer, more costly, less cheap, heavier, twice as often, double as often, more work, more often, more frequently, calculate more, compute more, calculates more, computes more, does more, do more, heavy, double work, double the work, does double",
+    ("compute", +1): "pricier, expensive, costlier, more expensive, costly, dearer, more costly, less cheap, heavier, twice as often, double as often, more work, more often, more frequently, calculate more, compute more, calculates more, computes more, does more, do more,  heavy, double work, double the work, does double",
 })
 VERBS_UP = _table({+1: "increase, raise, rise, grow, climb, double, triple, boost, inflate, go up, shoot up, elevate, multiply, "
                        "scale up, scale, quadruple, expand, lengthen, crank, bump, crank up, turn up, push up, drive up, swell, "
@@ -80,7 +80,7 @@ NEGATORS = frozenset(listed("""not no never neither nor cannot without don't doe
 wouldn't shouldn't hasn't haven't hadn't ain't dont doesnt didnt isnt arent wasnt werent wont cant nobody nothing none
 hardly scarcely barely rarely seldom"""))
 HEDGES = _table({0: "maybe, perhaps, possibly, might, not sure, no idea, don't know, dont know, not certain, unsure, could be, either way, "
-                    "or something, who knows, or maybe, it depends, depending, supposedly, up or down, "
+                    "or something, who knows, or maybe, it depends, \"depending\", supposedly, up or down, "
                     "more or less, faster or slower, slower or faster, better or worse, not entirely sure, i suppose, kind of maybe, "
                     "up and down, and/or, whichever, one or the other, hard to tell, or both, it may be the, may or may not, might or might not, or perhaps, or not, depends on how, depends how, some number like, can be 1 or, could be 1 or, or the other way, or vice versa, or opposite, or the opposite, hard to say"})
 SATURATION = _table({0: "saturate, saturates, plateau, plateaus, diminishing, diminishing returns, at some point, beyond, after a while, after a "

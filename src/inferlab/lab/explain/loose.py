@@ -40,7 +40,8 @@ def loosely(slot: Slot, rubric: Rubric, found: list[Relation], parts: list[Sente
                 break
             shown.append(f"{one.subject}, {one.object}")
         else:
-            return tuple(shown)
+            if shown:
+                return tuple(shown)
     return ()
 
 

@@ -42,6 +42,8 @@ def no_direction(tokens: tuple[Token, ...], at: int, end: int, kind: str) -> boo
         return ahead in _HALF_OF
     if tokens[at].word in _LABELS and end - at == 1:
         return no_quantity(tokens, at)
+    if kind == "verb" and tokens[at].stem == "scal" and end - at == 1:
+        return bool(at) and tokens[at - 1].word in ("a", "the", "one", "its", "each", "every", "per", "guidance", "this")
     if kind == "carry" and tokens[end - 1].stem == "wait":
         return any(t.word in _SMALL for t in tokens[end:end + 3])
     if kind == "same" and end < len(tokens) and tokens[end].kind == "amount":

@@ -1,5 +1,7 @@
 """What a sentence denies, prevents, leaves open or puts at a distance."""
 
+import itertools
+
 from . import lexicon as lex
 from .gates import framed
 from .phrases import Table
@@ -53,6 +55,8 @@ def negators(tokens: tuple[Token, ...]) -> list[int]:
             after = tokens[i + 1].word if i + 1 < len(tokens) else ""
             if t.word == "without" and not any(w.word.endswith("ing") for w in tokens[i + 1:i + 3]):
                 continue
+            if t.word == "not" and i and tokens[i - 1].word == "if":
+                continue  # `if not, ...`
             if not ((t.word == "not" or t.word.endswith("n't")) and after in ("only", "just", "surprisingly", "merely")) and not (t.word == "no" and after in (
                     "wonder", "matter", "doubt")):
                 out.append(i)
@@ -75,6 +79,8 @@ def negated(tokens: tuple[Token, ...], at: int, marks: list[int]) -> bool:
     for n in marks:
         if n >= at:
             continue
+        if n + 1 < at and tokens[n + 1].word in ("like", "love", "enjoy"):
+            continue  # `what I don't like is a second model`
         pair = tokens[n].word in ("neither", "nor")
         if pair and any(n < o < at and tokens[o].word == "nor" for o in marks):
             continue
@@ -82,6 +88,8 @@ def negated(tokens: tuple[Token, ...], at: int, marks: list[int]) -> bool:
         if len(between) > (16 if pair else 3 if tokens[n].word == "without" else 8):
             continue
         if any(t.word in lex.BREAKS - {"and", "as", "then", "even", "before", "after"} or t.word in (":", ";") for t in between):
+            continue
+        if any(a.word in ("they", "it", "we", "you", "i") and b.word in lex.AUXILIARY | {"need"} - {"to"} for a, b in itertools.pairwise(between)):
             continue
         if any(t.word in ("until", "till", "unless") for t in between):
             continue

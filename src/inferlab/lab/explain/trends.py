@@ -212,7 +212,7 @@ def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary:
         for n, token in enumerate(tokens):
             if token.word == "with" and tokens[n + 1:n + 2] and tokens[n + 1].word in ("it", "this"):
                 out.append((n, 1))
-            if tokens[n + 1:n + 2] and tokens[n + 1].word in ("it", "this", "that") and (token.stem in _GONE or token.stem in ("disabl", "without", "turning")):
+            if tokens[n + 1:n + 2] and tokens[n + 1].word in ("it", "this", "that") and (token.stem in _GONE - {"miss"} or token.stem in ("disabl", "without", "turning")):
                 out.append((n, -1))
         if not mentions:
             for n, token in enumerate(tokens):

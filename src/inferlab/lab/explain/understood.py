@@ -55,7 +55,8 @@ def understood(slot: Slot, rubric: Rubric, found: list[Relation], parts: list[tu
                 break
             shown.append(f"{one.subject}, {one.object}")
         else:
-            return tuple(shown)
+            if shown:
+                return tuple(shown)
     return ()
 
 

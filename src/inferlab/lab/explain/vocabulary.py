@@ -1,5 +1,6 @@
 """A rubric's terms and the engine's words in one answer: spelling mended, terms found."""
 
+import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -39,7 +40,7 @@ def _engine_words() -> frozenset[str]:
 class Vocabulary:
     """The terms of one rubric, ready to be found; made once a rubric."""
 
-    def __init__(self, terms: dict[str, str]):
+    def __init__(self, terms: dict[str, str], phrases: tuple[str, ...] = ()):
         entries = {}
         for name, listing in terms.items():
             quoted = any(phrase(item)[:1] == ("=" + name,) for item in listing.split(",") if item.strip())
@@ -49,6 +50,7 @@ class Vocabulary:
                     entries.setdefault(key, name)
         self.table = Table(entries)
         own = {stem(w[1:]) if w.startswith("=") else w.rstrip("*") for key in entries for w in key if not w.startswith("#")}
+        own |= {stem(w) for text in phrases for w in re.findall(r"[a-z]+(?!\*)", text)}
         self.words = tuple(sorted(w for w in own | _engine_words() if len(w) > 2 and w.isalpha()))
         self.names = tuple(sorted(w for w in own if "." in w or "_" in w))
         self.known = frozenset(self.words) | frozenset(stem(w) for w in FUNCTION_WORDS) | FUNCTION_WORDS
@@ -122,10 +124,12 @@ class Vocabulary:
 
 
 @lru_cache(maxsize=64)
-def _vocabulary(items: tuple) -> Vocabulary:
-    return Vocabulary(dict(items))
+def _vocabulary(items: tuple, phrases: tuple[str, ...]) -> Vocabulary:
+    return Vocabulary(dict(items), phrases)
 
 
 def vocabulary(rubric: Rubric) -> Vocabulary:
-    """The (cached) vocabulary of a rubric."""
-    return _vocabulary(tuple(rubric.terms.items()))
+    """The (cached) vocabulary of a rubric: its terms, and the words of its phrases, which are spelt right too."""
+    phrases = [text for slot in rubric.slots.values() for text in (slot.trend.says.values() if slot.trend else ())]
+    phrases += [entry for slot in rubric.slots.values() for entry in (*slot.award, *slot.deny) if "says:" in entry]
+    return _vocabulary(tuple(rubric.terms.items()), tuple(phrases))

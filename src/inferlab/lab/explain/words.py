@@ -86,6 +86,8 @@ def clean(text: str) -> str:
     else:
         out = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text.translate(_QUOTES)))
         out = out.translate(_QUOTES)
+    if "/" in out:
+        out = re.sub(r"(?<![^\s(])w/o(?=\s)", "without", re.sub(r"(?<![^\s(])w/(?=\s)", "with", re.sub(r"(?<![^\s(])b/c(?=\s)", "because", out)))
     for pattern, name in _STEP_NAMES:
         out = pattern.sub(name, out)
     return re.sub(r"[^\S\n]+", " ", out)
