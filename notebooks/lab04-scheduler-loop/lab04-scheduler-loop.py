@@ -606,6 +606,28 @@ with check.part("Heun, your number of steps, guided"):
 check.score()
 
 # %% [markdown]
+# And run C for real, with numbers that are on nobody's card: image-to-image from the picture of section 3. Say the number of calls
+# and the first timestep before you run the cell.
+
+# %% tags=["demo"]
+from diffusers import StableDiffusionImg2ImgPipeline
+
+redraw = StableDiffusionImg2ImgPipeline(**pipe.components, requires_safety_checker=False)
+redraw.set_progress_bar_config(disable=True)
+with trace(redraw) as kept_steps:
+    redrawn = redraw(
+        "a large red circle left of a small green star",
+        image=image,
+        num_inference_steps=8,
+        strength=0.5,
+        guidance_scale=4.0,
+        generator=torch.Generator().manual_seed(SEED),
+    ).images[0]
+visited_steps = redraw.scheduler.timesteps[-kept_steps["unet"].calls :].tolist()
+print(f"8 steps asked for, {kept_steps['unet'].calls} calls of the denoiser, at t = {visited_steps}")
+filmstrip([image, redrawn], ["given", "redrawn, strength 0.5"], title="Strength skips the noisy end: the layout stays")
+
+# %% [markdown]
 # ### Fewer steps do not only change speed
 #
 # How far from the converged answer does each solver end? All three start from the same noise and use the spacing of noise

@@ -171,16 +171,27 @@ check.score()
 # there is none, so the trace counts the bytes of all live tensors.
 
 # %% tags=["demo"]
-from inferlab.lab.peaks import knob, measure, seconds
+from copy import deepcopy
+
+from inferlab.lab.peaks import knob, measure
 
 big = torch.randn(2, 4, 32, 32, generator=torch.Generator().manual_seed(SEED)).to(lab.device, vae.dtype)
+
+# Two knobs that no method turns: how many pictures at once, and how wide a number is.
+recast = deepcopy(vae).float() if vae.dtype == torch.bfloat16 else deepcopy(vae).bfloat16()
+with_other = {
+    "one picture": measure(lambda: vae.decode(big[:1]).sample, lab.device),
+    str(recast.dtype).removeprefix("torch."): measure(lambda: recast.decode(big.to(recast.dtype)).sample, lab.device),
+}
+del recast
+
 found = {}
 for name in (None, "slicing", "tiling"):
     with knob(vae, name):
         found[name or "plain"] = measure(lambda: vae.decode(big).sample, lab.device)
-        found[name or "plain"]["seconds"] = seconds(lambda: vae.decode(big).sample, lab.device)
-for name, got in found.items():
-    print(f"{name:8} {got['peak'] / 2**20:7.1f} MiB  {got['seconds']:5.2f} s   {got['how']}")
+print(f"pictures of {big.shape[-1] * 8} pixels a side, two unless it says one, {big.dtype} unless it says another")
+for name, got in (found | with_other).items():
+    print(f"{name:11} {got['peak'] / 2**20:7.1f} MiB  {got['seconds']:5.2f} s   {got['how']}")
 
 # %% [markdown]
 # **Reconcile.** Beside your forecast. What is left over are pieces that wait: finished pictures, finished tiles. (On a GPU also
@@ -308,6 +319,7 @@ def classified():
         "vae slicing": ({"shrink"}, {"activations"}),
         "vae tiling": ({"shrink", "recompute"}, {"activations"}),
         "attention slicing": ({"shrink"}, {"activations"}),
+        "fused attention instead of explicit scores": ({"shrink"}, {"activations"}),
         "float16 instead of float32": ({"shrink"}, {"weights", "activations"}),
         "batch of 1 instead of 4": ({"shrink"}, {"activations"}),
         "gradient checkpointing (training)": ({"shrink", "recompute"}, {"activations"}),
@@ -319,7 +331,8 @@ from inferlab.lab import Check
 
 check = Check("knobs", points=2)
 NAMES = ("model offload", "group offload", "sequential offload", "vae slicing", "vae tiling", "attention slicing",
-         "float16 instead of float32", "batch of 1 instead of 4", "gradient checkpointing (training)")
+         "float16 instead of float32", "batch of 1 instead of 4", "gradient checkpointing (training)",
+         "fused attention instead of explicit scores")
 
 
 def answer(name):
@@ -349,8 +362,11 @@ with check.part("dtype and batch", weight=1):
     check.equal(answer(NAMES[6]), ({"shrink"}, {"weights", "activations"}))
     check.mistake("batch: the weights are the same for one picture and for four", when="weights" in answer(NAMES[7])[1])
     check.equal(answer(NAMES[7]), ({"shrink"}, {"activations"}))
-with check.part("attention slicing and checkpointing", weight=1):
+with check.part("attention and checkpointing", weight=1):
     check.equal(answer("attention slicing"), ({"shrink"}, {"activations"}))
+    check.mistake("the scores are made by either way of computing them, never all at once by the fused one; the weights are the same",
+                  when="weights" in answer(NAMES[9])[1])
+    check.equal(answer(NAMES[9]), ({"shrink"}, {"activations"}))
     check.mistake("checkpointing computes the forward pass again; that is what it pays for its memory", when="recompute" not in answer(NAMES[8])[0])
     check.equal(answer(NAMES[8]), ({"shrink", "recompute"}, {"activations"}))
 ### END HIDDEN TESTS
@@ -484,12 +500,22 @@ traced_events["each call"] = residency_events(offloaded.rows(), names, lab.devic
 print("the same picture, bit for bit:", torch.equal(first, second))
 print(f"one call of the UNet: {usual['unet'].ms / 3:.0f} ms plain, {offloaded['unet'].ms / 3:.0f} ms with its weights on the way")
 
+# Sequential offload is the same hook at every layer: the weights come in piece by piece.
+cpu_offload(pipe.unet, execution_device=torch.device(lab.device))
+with trace(pipe) as piecewise:
+    third = draw()
+remove_hook_from_module(pipe.unet, recurse=True)
+pipe.unet.to(lab.device)
+pieces = sum(row["name"].endswith("pre_forward") for row in piecewise.rows())
+print(f"layer by layer: {pieces // 3} hooks a call, {piecewise['unet'].ms / 3:.0f} ms; the same picture: {torch.equal(first, third)}")
+
 # %% tags=["demo"]
 if lab.device == "cpu":
     try:
         pipe.enable_model_cpu_offload()
     except RuntimeError as error:
         print(f"not on this machine: {error}. Its row in the picture below is your simulation.")
+    print("Group offload copies groups of layers ahead on a stream of their own; a CPU has none. What it did on a GPU is in the handbook.")
 else:
     pipe.enable_model_cpu_offload()
     with trace(pipe) as chained:
@@ -497,6 +523,13 @@ else:
     pipe.remove_all_hooks()
     pipe.to(lab.device)
     traced_events["model"] = residency_events(chained.rows(), names, lab.device)
+
+    at_home, pipe.unet = pipe.unet, deepcopy(pipe.unet)
+    pipe.unet.enable_group_offload(torch.device(lab.device), torch.device("cpu"), offload_type="leaf_level", use_stream=True)
+    with trace(pipe) as grouped:
+        draw()
+    pipe.unet = at_home
+    print(f"group offload: {grouped['unet'].ms / 3:.0f} ms a call; its copies run ahead of the layers, and no move stands in the trace")
 
 # %% tags=["demo"]
 CHAINS = {"none": (), "each call": ("unet",), "model": ("text_encoder", "unet", "vae")}
@@ -510,7 +543,19 @@ with when_written("simulate"):
     display(residency_timeline(runs, weights, title="Offload trades a lower floor for bytes on the way"))
 
 # %% [markdown]
-# Read the two numbers over each panel together. Offload **never makes a run faster**: a component's weights have to come in before
+# That is the weights. The activations of the same run, boundary by boundary:
+
+# %% tags=["demo"]
+from inferlab.lab.residency import memory_timeline
+
+with trace(pipe, memory="tensors" if lab.device == "cpu" else "peaks") as held:
+    draw()
+memory_timeline(held.rows(), names, title="Between its boundaries a run holds almost nothing; the decode is its peak")
+
+# %% [markdown]
+# Offload leaves this picture as it is, and slicing and tiling leave the other one as it is: look which of the two is your problem.
+#
+# Read the two numbers over each panel of the first picture together. Offload **never makes a run faster**: a component's weights have to come in before
 # it can start. A picture of 512x512 with Stable Diffusion, measured on one H200: model offload took the peak from 2.4 to 1.8 GB,
 # and the run from 0.73 to 1.66 s.
 
@@ -622,6 +667,35 @@ def measure_with(name):
 with when_written("did_nothing"):
     print(f"{batch} picture(s) of {8 * side}x{8 * side} pixels; idle knobs:",
           ", ".join(did_nothing(measure_with, ["attention backend", "slicing", "tiling", "attention slicing"])))
+
+# %% [markdown]
+# Where attention is large, its knobs are not idle. The UNet at twice its own size: one fused kernel (PyTorch's
+# `scaled_dot_product_attention`), attention written out with its whole matrix of scores, and that matrix in slices.
+
+# %% tags=["demo"]
+from diffusers.models.attention_processor import AttnProcessor, AttnProcessor2_0
+
+wide = torch.randn(1, 4, 2 * pipe.unet.config.sample_size, 2 * pipe.unet.config.sample_size, generator=torch.Generator().manual_seed(SEED))
+wide = wide.to(lab.device, pipe.unet.dtype)
+words = pipe.encode_prompt("a large red circle", lab.device, 1, False)[0]
+turns = {
+    "fused": lambda: pipe.unet.set_attn_processor(AttnProcessor2_0()),
+    "explicit": lambda: pipe.unet.set_attn_processor(AttnProcessor()),
+    "sliced": lambda: pipe.enable_attention_slicing(1),
+}
+predicted = {}
+for name, turn in turns.items():
+    turn()
+    got = measure(lambda: pipe.unet(wide, 500, encoder_hidden_states=words).sample, lab.device)
+    predicted[name] = got["value"]
+    apart = float((got["value"] - predicted["fused"]).abs().max())
+    print(f"{name:8} {got['peak'] / 2**20:7.1f} MiB   largest difference from fused {apart:.0e}")
+pipe.disable_attention_slicing()
+
+# %% [markdown]
+# The scores are (tokens x tokens) numbers for each head, and tokens are pixels of the latents: twice the side is sixteen
+# times the scores. A fused kernel never holds them at once and takes no longer for it. That is why attention slicing, which does the
+# same by hand and takes longer, is a knob for old installations.
 
 # %% [markdown]
 # ### Exercise 5 · A budget, a bottleneck, a choice

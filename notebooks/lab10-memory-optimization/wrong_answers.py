@@ -78,6 +78,7 @@ def classified():
         "float16 instead of float32": ({"shrink"}, {"weights", "activations"}),
         "batch of 1 instead of 4": ({"shrink"}, {"activations"}),
         "gradient checkpointing (training)": ({"shrink", "recompute"}, {"activations"}),
+        "fused attention instead of explicit scores": ({"shrink"}, {"activations"}),
     }
 
 # %% wrong="knobs" name="tiling computes nothing twice" keeps=1.5
@@ -92,6 +93,7 @@ def classified():
         "float16 instead of float32": ({"shrink"}, {"weights", "activations"}),
         "batch of 1 instead of 4": ({"shrink"}, {"activations"}),
         "gradient checkpointing (training)": ({"shrink", "recompute"}, {"activations"}),
+        "fused attention instead of explicit scores": ({"shrink"}, {"activations"}),
     }
 
 # %% wrong="knobs" name="a dtype is a matter of weights" keeps=1.5
@@ -106,6 +108,7 @@ def classified():
         "float16 instead of float32": ({"shrink"}, {"weights"}),
         "batch of 1 instead of 4": ({"shrink"}, {"activations"}),
         "gradient checkpointing (training)": ({"shrink", "recompute"}, {"activations"}),
+        "fused attention instead of explicit scores": ({"shrink"}, {"activations"}),
     }
 
 # %% wrong="knobs" name="checkpointing is free, a small batch has smaller weights" keeps=1
@@ -120,6 +123,7 @@ def classified():
         "float16 instead of float32": ({"shrink"}, {"weights", "activations"}),
         "batch of 1 instead of 4": ({"shrink"}, {"weights", "activations"}),
         "gradient checkpointing (training)": ({"shrink"}, {"activations"}),
+        "fused attention instead of explicit scores": ({"shrink"}, {"activations"}),
     }
 
 # %% wrong="residency" name="every policy moves at each call" keeps=2

@@ -40,16 +40,18 @@ def measure(run: Callable[[], Any], device: str = "cpu") -> dict[str, Any]:
             peak is read, which has the scratch memory of kernels in it too.
 
     Returns:
-        ``peak`` (bytes, int), ``how`` (one line for the reader) and ``value``, what ``run`` returned.
+        ``peak`` (bytes, int), ``seconds`` (of this call, which was watched: some ten microseconds an operation are the
+        watching), ``how`` (one line for the reader) and ``value``, what ``run`` returned.
     """
     from inferlab.trace import trace
 
     cuda = torch.device(device).type == "cuda"
-    with torch.no_grad(), trace(run, memory="peaks" if cuda else "tensors") as traced:
-        value = run()
+    values: list[Any] = []
+    with trace(run, memory="peaks" if cuda else "tensors") as traced:
+        took = seconds(lambda: values.append(run()), device)
     first = traced.boundaries[0].memory
     how = "CUDA allocator's peak" if cuda else "bytes of live tensors (CPU: no allocator to ask)"
-    return {"peak": int(first["peak"] - first["before"]), "how": how, "value": value}
+    return {"peak": int(first["peak"] - first["before"]), "seconds": took, "how": how, "value": values[0]}
 
 
 def seconds(run: Callable[[], Any], device: str | torch.device = "cpu") -> float:

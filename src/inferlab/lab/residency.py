@@ -126,3 +126,39 @@ def residency_timeline(runs: Mapping[str, tuple[Sequence[Event], Iterable[str]]]
         fig.legend(handles=handles, frameon=False, ncols=len(names), loc="lower right", fontsize=8.5)
         fig.tight_layout(rect=(0, 0.04, 1, 1))
     return _closed(fig)
+
+
+def memory_timeline(rows: Sequence[Mapping], components: Iterable[str], *, title: str) -> Figure:
+    """Bytes of activations at each boundary of a run, one color a component: what is held after it, and its peak above that.
+
+    Args:
+        rows: ``trace.rows()`` of one call, traced with ``memory="tensors"`` (or on a GPU ``memory="peaks"``); the rows right
+            under the call that have memory are drawn, in MB above what the call began with.
+        components: names of the components that get a color; the rest is grey.
+        title: the finding.
+
+    Raises:
+        ValueError: if no row under the call has memory.
+    """
+    drawn = [row for row in rows if row["level"] == 1 and row["memory"]]
+    if not drawn:
+        raise ValueError('no boundary has memory: trace with memory="tensors"')
+    looks = dict(zip(components, zip(_COLORS, _HATCHES, strict=True), strict=False))
+    looks = {name: look for name, look in looks.items() if any(row["name"].partition(".")[0] == name for row in drawn)}
+    base = rows[0]["memory"]["before"]
+    with plt.rc_context(_LOOK):
+        fig, axis = plt.subplots(figsize=(8.4, 2.6))
+        for i, row in enumerate(drawn):
+            color, hatch = looks.get(row["name"].partition(".")[0], ("0.8", ""))
+            axis.bar(i, (row["memory"]["peak"] - base) / 1e6, width=0.9, color=color, hatch=hatch, edgecolor="white", lw=0.4)
+        held = [(row["memory"]["after"] - base) / 1e6 for row in drawn]
+        axis.step(range(len(held)), held, where="mid", color="black", lw=1.2, label="held after the boundary")
+        axis.set_xticks(range(len(drawn)), [row["name"].replace(".", "\n").replace("_", "\n") for row in drawn], fontsize=7, rotation=90)
+        axis.set_ylabel("MB above the start")
+        axis.grid(axis="x", visible=False)
+        axis.set_title(title)
+        handles, labels = axis.get_legend_handles_labels()
+        handles += [Patch(fc=color, hatch=hatch, ec="white", label=name) for name, (color, hatch) in looks.items()]
+        axis.legend(handles=handles, labels=[*labels, *(f"{name}: peak" for name in looks)], frameon=False, fontsize=8, loc="upper left")
+        fig.tight_layout()
+    return _closed(fig)
