@@ -1,9 +1,9 @@
 """Measures the course on this machine's GPU: `python -m ci.gpu`, one JSON under ci/results/ (`make bench-gpu`).
 
 Parts, in order, each saved as it ends: notebooks, limits, vae and offload (beside each other: bytes, not seconds), floors,
-decode, trace, knobs, parallel where there are two cards, and compile. With two cards the notebooks have the second one, and
-floors and decode, which wait for the card rather than the host, run beside them, too. A part that fails is recorded with its error, and the next one
-goes on; the exit code is then 1.
+decode, trace, knobs, parallel where there are two cards, and compile. With two cards the notebooks have both, or the second
+one where floors and decode run, too, which wait for the card rather than the host and go on beside them. A part that fails
+is recorded with its error, and the next one goes on; the exit code is then 1.
 
     python -m ci.gpu --parts floors,trace       only these
     python -m ci.gpu --device cpu --model bundled --tiny --out FILE      a rehearsal without a GPU, in minutes
@@ -213,8 +213,9 @@ def begin_notebooks(s: Session) -> None:
         jobs = [(lab, model or "bundled") for lab, _, model in (name.partition(":") for name in s.options.labs.split(","))]
     else:
         jobs = notebooks.jobs_for(notebooks.labs(), "each" if s.options.model == "full" else s.options.model)
-    s.running = notebooks.start(jobs, s.device, s.options.out.parent / f"{s.options.out.stem}-notebooks",
-                                "1" if second_card(s) else None)
+    beside = {"floors", "decode"} & set(s.options.parts.split(","))
+    cards = (("1",) if beside else ("1", "0")) if second_card(s) else ()
+    s.running = notebooks.start(jobs, s.device, s.options.out.parent / f"{s.options.out.stem}-notebooks", cards)
 
 
 def second_card(s: Session) -> bool:

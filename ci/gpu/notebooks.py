@@ -42,16 +42,20 @@ def run_lab(lab: str, model: str, device: str) -> dict[str, Any]:
     return {"lab": lab, "model": model, "device": device, **told}
 
 
-def start(jobs: list[tuple[str, str]], device: str, folder: Path, card: str | None = None) -> list[tuple[str, str, Path, subprocess.Popen]]:
+def start(jobs: list[tuple[str, str]], device: str, folder: Path, cards: tuple[str, ...] = ()) -> list[tuple[str, str, Path, subprocess.Popen]]:
     """One process a job (lab, model), all at once, each writing its result to a file of its own in `folder`.
 
-    `card` is the only one that they see, except for the labs in NEEDS_ALL_CARDS.
+    Each sees one of `cards`, in turn for each model so that large ones are spread; the labs in NEEDS_ALL_CARDS see all.
     """
     folder.mkdir(parents=True, exist_ok=True)
     begun = []
+    turn: dict[str, int] = {}
     for lab, model in jobs:
         out = folder / f"{lab}-{model}.json"
-        own = {"CUDA_VISIBLE_DEVICES": card} if card and not lab.startswith(NEEDS_ALL_CARDS) else {}
+        own = {}
+        if cards and not lab.startswith(NEEDS_ALL_CARDS):
+            own = {"CUDA_VISIBLE_DEVICES": cards[turn.setdefault(model, 0) % len(cards)]}
+            turn[model] += 1
         env = {**os.environ, **own}
         command = [sys.executable, "-m", "ci.gpu.notebooks", lab, "--model", model, "--device", device, "--one", str(out)]
         with (folder / f"{lab}-{model}.log").open("w") as log:

@@ -8,7 +8,7 @@ from transformers import DynamicCache
 
 from ci.bench_trace import interval
 from ci.gpu import __main__ as bench
-from ci.gpu import fused, knobs, notebooks, page, vae
+from ci.gpu import fused, knobs, notebooks, page, tracing, vae
 from ci.gpu.measure import environment, repeated, spread
 from inferlab.lab.peaks import thin_vae
 from inferlab.models import load_language_model
@@ -100,3 +100,23 @@ def test_times_and_spreads():
     assert interval([1.0] * 9) == (1.0, 1.0, 1.0)
     calls = []
     assert repeated(lambda: calls.append(0), "cpu", 3)["n"] == 3 and len(calls) == 5
+
+
+def test_large_notebooks_are_spread_over_the_cards(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(notebooks.subprocess, "Popen", lambda command, env, **_: seen.append(env.get("CUDA_VISIBLE_DEVICES")))
+    jobs = [("lab12", "bundled"), ("lab12", "full"), ("lab18", "full"), ("lab13", "full"), ("lab14", "full")]
+    begun = notebooks.start(jobs, "cuda", tmp_path, ("1", "0"))
+    assert seen == ["1", "1", None, "0", "1"]
+    assert [(lab, model) for lab, model, _, _ in begun] == jobs
+    notebooks.start(jobs[:1], "cuda", tmp_path)
+    assert seen[-1] is None
+
+
+@pytest.mark.parametrize("statistic", [min, max])
+def test_ratios_of_all_runs_have_an_interval(statistic):
+    middle, low, high = tracing.of_all([2.0, 2.2], [1.0, 1.1], statistic)
+    assert middle == 2.0 and low <= middle <= high
+    row = {"start_ms": 5.0, "boundaries": 100}
+    assert tracing.counted(row, 50.0, 1.0) == {"start_ms": 5.0, "boundaries_ms": 5.0, "ratio": 1.01}
