@@ -58,6 +58,9 @@ print(f"loaded in {load_seconds:.1f} s")
 # | **loop** | predict, guide, update, once for every timestep | UNet and scheduler | the last latents |
 # | **decode** | latents become pixels, pixels become a file | VAE, image processor | the picture |
 #
+# The stages are ours: nothing in the library is called prepare or loop, and another family has other components in them (a
+# transformer for the UNet, two text encoders). Which classes and which entries there are depends on the installed version too.
+#
 # The picture depends on all four. The same UNet with another scheduler or another VAE is another system:
 
 # %% tags=["demo"]
@@ -147,6 +150,9 @@ with check.part("places that are left empty", weight=1):
 with check.part("settings", weight=1):
     got = loaded({"requires_safety_checker": True, "force_zeros_for_empty_prompt": True, **pair})
     check.equal(got, {name: tuple(entry) for name, entry in pair.items()})
+    family = {"transformer": ["diffusers", "SD3Transformer2DModel"], "scheduler": ["diffusers", "FlowMatchEulerDiscreteScheduler"],
+              "text_encoder_2": ["transformers", "CLIPTextModelWithProjection"]}
+    check.equal(loaded({"_class_name": "StableDiffusion3Pipeline", **family}), {name: tuple(entry) for name, entry in family.items()})
 with check.part("what the caller hands over", weight=1):
     index_15 = {"safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"], **pair}
     got = loaded(index_15, ("safety_checker",))
@@ -299,6 +305,20 @@ run, image = traced(pipe)
 run.table(level=1)
 
 # %% [markdown]
+# The last hand-over is to a file. A PNG is lossless: what is read back are the bytes that `postprocess` made, in fewer.
+
+# %% tags=["demo"]
+from pathlib import Path
+
+from PIL import Image
+
+image.save("lab11-picture.png")
+again = Image.open("lab11-picture.png")
+print(f"{again.size[0]}x{again.size[1]} {again.mode}: {len(image.tobytes()):,} bytes of pixels, {Path('lab11-picture.png').stat().st_size:,} bytes "
+      f"in the file; read back unchanged: {again.tobytes() == image.tobytes()}")
+again
+
+# %% [markdown]
 # Read it with the four stages in mind, and stop at three places:
 #
 # * **above the loop** everything happens once. The load is not in the table at all: it was over before the call began;
@@ -338,7 +358,7 @@ unguided, unguided_image = traced(pipe, guidance_scale=1.0)
 
 # %% tags=["demo"]
 stage_timeline({"guidance 4.0": run.rows(), "guidance off": unguided.rows()},
-               title="Switching guidance off shortens one stage")
+               title="Switching guidance off shortens one stage", load_ms=1e3 * load_seconds)
 
 # %% [markdown]
 # ## 4 · Read
@@ -566,13 +586,22 @@ filmstrip([image, unguided_image, healthy_image, half_image], ["guidance 4.0", "
 
 # %% [markdown]
 # Third **offload**: `enable_model_cpu_offload` keeps the modules on the host and moves each to the accelerator for its turn.
-# It needs an accelerator, so the next cell shows a diff on a GPU and the library's own refusal without one.
+# It needs an accelerator, so the next cell shows its diff on a GPU, and without one the library's own refusal and the hook
+# that it is made of, on one component.
 
 # %% tags=["demo"]
+from accelerate import cpu_offload
+from accelerate.hooks import remove_hook_from_module
+
 try:
     pipe.enable_model_cpu_offload()
 except (RuntimeError, ValueError, ImportError) as refused:
     print("no offload here:", refused)
+    # accelerate's own hook runs anywhere: "off" and "on" are the same device then, but its wrapper stands in the trace
+    cpu_offload(pipe.unet, execution_device=torch.device("cpu"), preload_module_classes=[type(pipe.unet).__name__])
+    wrapped, _ = traced(pipe)
+    remove_hook_from_module(pipe.unet, recurse=True)
+    display(run.diff(wrapped, slower=float("inf")))
 else:
     offloaded, _ = traced(pipe)
     pipe.remove_all_hooks()
@@ -580,7 +609,8 @@ else:
     display(run.diff(offloaded, slower=float("inf")))
 
 # %% [markdown]
-# What offload leaves in a diff are boundaries that move weights: the hooks of `accelerate`, and what they call. Recorded on one H200,
+# A trace shows wrappers that the source of the pipeline does not mention: `pipe(...)` reads the same with and without. What
+# offload leaves in a diff are boundaries that move weights: the hooks of `accelerate`, and what they call. Recorded on one H200,
 # nine appeared: `pre_forward` of all three components (`unet.pre_forward`, ...), their `to` (`unet.to`, ...), and of the pipeline
 # `maybe_free_model_hooks`, `enable_model_cpu_offload` and `to`. Older hooks also have a `post_forward`, and where data starts or ends
 # elsewhere there are changes of the kind `"device"`. No shape, no dtype, no count of the denoiser changes.

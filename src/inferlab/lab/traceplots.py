@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from .plots import _LOOK, ACCENT, DARK, MID, _closed
 
 STAGES = ("prepare", "loop", "decode")
-_COLORS = {"prepare": MID, "loop": DARK, "decode": ACCENT}
-_HATCH = {"prepare": "", "loop": "", "decode": "//"}
+_COLORS = {"load": "0.6", "prepare": MID, "loop": DARK, "decode": ACCENT}
+_HATCH = {"load": "..", "prepare": "", "loop": "", "decode": "//"}
 
 
 def stage_of(row: Mapping) -> str:
@@ -38,12 +38,13 @@ def stage_times(rows: Sequence[Mapping]) -> dict[str, float]:
     return {stage: sum(row["ms"] or 0.0 for row in direct if stage_of(row) == stage) for stage in STAGES}
 
 
-def stage_timeline(runs: Mapping[str, Sequence[Mapping]], *, title: str) -> Figure:
+def stage_timeline(runs: Mapping[str, Sequence[Mapping]], *, title: str, load_ms: float = 0.0) -> Figure:
     """One bar a run, from the call's beginning to its end, in the colors of the stages.
 
     Args:
         runs: label -> ``trace.rows()``.
         title: the finding.
+        load_ms: what building the pipeline took, before any call: a bar of its own above the runs, if it is not 0.
 
     Raises:
         ValueError: if there is no run, or a run has no boundary below its call.
@@ -51,24 +52,26 @@ def stage_timeline(runs: Mapping[str, Sequence[Mapping]], *, title: str) -> Figu
     if not runs:
         raise ValueError("a timeline needs at least one run")
     with plt.rc_context(_LOOK):
-        fig, axis = plt.subplots(figsize=(8.4, 1.3 + 0.55 * len(runs)))
-        for height, (label, rows) in enumerate(runs.items()):
+        fig, axis = plt.subplots(figsize=(8.4, 1.3 + 0.55 * (len(runs) + bool(load_ms))))
+        bars = ({"once": {"load": load_ms}} if load_ms else {}) | {label: stage_times(rows) for label, rows in runs.items()}
+        named: set[str] = set()
+        for height, times in enumerate(bars.values()):
             left = 0.0
-            times = stage_times(rows)
             total = sum(times.values())
             for stage, ms in times.items():
                 axis.barh(height, ms, left=left, height=0.6, color=_COLORS[stage], hatch=_HATCH[stage], edgecolor="white",
-                          label=stage if height == 0 else None)
+                          label=None if stage in named else stage)
+                named.add(stage)
                 if ms > 0.08 * total:
                     axis.text(left + ms / 2, height, f"{ms / total:.0%}", ha="center", va="center", color="white", fontsize=9,
                               fontweight="bold")
                 left += ms
-        axis.set_yticks(range(len(runs)), list(runs))
+        axis.set_yticks(range(len(bars)), list(bars))
         axis.invert_yaxis()
         axis.set_xlabel("time on the host (ms)")
         axis.grid(axis="y", visible=False)
         axis.set_title(title)
-        axis.legend(frameon=False, ncols=3, loc="upper left", bbox_to_anchor=(0.0, -0.42 if len(runs) < 3 else -0.28))
+        axis.legend(frameon=False, ncols=4, loc="upper left", bbox_to_anchor=(0.0, -0.42 if len(bars) < 3 else -0.28))
         fig.subplots_adjust(left=0.17, right=0.98)
     return _closed(fig)
 
