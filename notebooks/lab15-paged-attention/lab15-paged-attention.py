@@ -1065,7 +1065,7 @@ RUBRIC = Rubric(
                 "says: free list, list of free, list of the free, next free block, lowest free block": "The list of free blocks says nothing of who holds what.",
                 "says: table of each/every layer, table per/for layer, table per/for each/every/a layer, each/every layer has/keeps .. table, each/every layer .. own table, layer .. own table/list, layer .. has its own, table of each/every head, table per head": "One table a request serves all layers and heads.",
                 "says: table holds/stores/contains the/its/all/their keys/values, table holds/stores/contains keys/values, stores/holds/contains the keys and values themselves, table .. copy/copies .. keys/values": "The table holds numbers of blocks; keys and values lie in the blocks.",
-                "says: there's/is no table, no table at all, no table needed, no table is needed, no lookup is needed, don't/doesn't/needn't need a/any lookup/table, blocks .. in order one after, lie in order, blocks .. one after the other, "
+                "says: there's/is no table, has/have no table/lookup, no block table, next to each other, side by side, position times size, start address, no table at all, no table needed, no table is needed, no lookup is needed, don't/doesn't/needn't need a/any lookup/table, blocks .. in order one after, lie in order, blocks .. one after the other, "
                 "lie/lies/sit/sits/stored contiguously, in one contiguous": "The blocks of a request lie anywhere: only its table knows where.",
             },
             names=["table", "blocks"],
@@ -1126,7 +1126,7 @@ RUBRIC = Rubric(
             topic=["axis"],
             amounts=Amounts(
                 shapes=["keys of the pool"],
-                counts={"blocks": [4, 16, 17], "positions": [50, 16, 14, 2], "pages": [4, 16], "axis": [50, 16, 21, 29, 30, 20, 49, 2, 14], "free": 14, "full": 3, "new": [21, 29, 30, 20, 50, 1, 49, 51]},
+                counts={"blocks": [4, 16, 17], "positions": [50, 16, 14, 2, 64, 48], "pages": [4, 16], "axis": [50, 16, 21, 29, 30, 20, 49, 2, 14], "free": 14, "full": 3, "new": [21, 29, 30, 20, 50, 1, 49, 51, 3.125]},
                 key=["blocks=4", "pages=4", "axis=4"],
             ),
             deny={
@@ -1191,9 +1191,9 @@ RUBRIC = Rubric(
     slots={"trade-off": Slot(
         trend=Trend("page", gain={"waste": "up", "memory": "up", "capacity": "down"}, cost={"table": "down", "time": "down"}, asked="down",
                     says={
-                        "waste down": "only what it needs, only what they need, what it really needs, fits/fit more tightly/closely, tighter fit, not holding onto memory, not hold memory, nearly/almost no waste, hardly any waste, hardly anything wasted, nothing is wasted, bounds the .. tail, bounds the .. waste, almost nothing stays empty, little waste",
+                        "waste down": "less is left, less left unused/empty, leaves/leave less unused/empty, at most a few, few positions/places/slots empty/unused/free, memory is used better, memory used better, better use of memory, better memory use/usage, uses/use memory better, space is saved, saves space/room, room is saved, last block/page is fuller, blocks/pages are fuller, fuller blocks/pages, tighter packing, packs tighter, packed tighter, only what it needs, only what they need, what it really needs, fits/fit more tightly/closely, tighter fit, not holding onto memory, not hold memory, nearly/almost no waste, hardly any waste, hardly anything wasted, nothing is wasted, bounds the .. tail, bounds the .. waste, almost nothing stays empty, little waste",
                         "capacity up": "more requests fit, more users fit, more requests enter, more requests can enter/run/fit, room for more, room for additional, cram more, leaves room for, squeeze in more, serve more, admit more, more requests can be admitted",
-                        "table up": "longer table/tables, bigger table/tables, larger table/tables, table/tables longer, table/tables bigger, long table, long tables, many small blocks, many more blocks, multiply the .. entries, more to look up, more to keep track of, more to manage, more to administer, more jumping/hopping, more places to look, in little pieces, in small pieces, in shorter parts, in shorter pieces, shorter runs, shorter contiguous runs, less contiguous, gets choppy, get choppy, get scattered, gets scattered, scattered over, more scattered, choppy, hopping/jumping around, more scattered, shorter reads, smaller reads",
+                        "table up": "more blocks to keep/look/manage/store/read/find/follow/visit, tables/table become/becomes/is/are/get/gets long/longer/big/bigger/large/larger, follow/follows more of, more block numbers, more numbers in, longer table/tables, bigger table/tables, larger table/tables, table/tables longer, table/tables bigger, long table, long tables, many small blocks, many more blocks, multiply the .. entries, more to look up, more to keep track of, more to manage, more to administer, more jumping/hopping, more places to look, in little pieces, in small pieces, in shorter parts, in shorter pieces, shorter runs, shorter contiguous runs, less contiguous, gets choppy, get choppy, get scattered, gets scattered, scattered over, more scattered, choppy, hopping/jumping around, more scattered, shorter reads, smaller reads",
                         "memory down": "memory that would otherwise be reserved, memory nobody uses",
                     }),
         deny={
