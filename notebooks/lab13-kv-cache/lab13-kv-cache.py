@@ -400,7 +400,8 @@ cache_curves(per_token, [2**k for k in range(7, 18)], {"weights, 32 bits": 4 * w
 # on the CPU, where it raises: a GPU finds the same mistake in a kernel, and the session cannot use the card any more
 on_cpu = model if lab.device == "cpu" else load_language_model("bundled", "cpu")[0]
 try:
-    on_cpu.generate(ids.cpu(), attention_mask=torch.ones_like(ids).cpu(), min_new_tokens=NEW, max_new_tokens=NEW, do_sample=False,
+    known = ids.cpu() % on_cpu.config.vocab_size  # another model's tokens may be too large for this one
+    on_cpu.generate(known, attention_mask=torch.ones_like(known), min_new_tokens=NEW, max_new_tokens=NEW, do_sample=False,
                     **cache_argument(StaticCache(config=on_cpu.config, max_cache_len=PROMPT_TOKENS)))
 except IndexError as error:
     print("IndexError:", error)
@@ -580,7 +581,7 @@ with when_written("ledger"):
 #
 # <details><summary>Hint</summary>
 #
-# <code>repeat_interleave</code> repeats beside itself. For the mask: <code>torch.ones(Q, T, dtype=torch.bool).tril(T - Q)</code> is True where a query may look.
+# <code>repeat_interleave</code> repeats beside itself. For the mask: <code>torch.ones(Q, T, dtype=torch.bool, device=q.device).tril(T - Q)</code> is True where a query may look.
 # </details>
 
 # %% exercise="attend" provides=["attend"] difficulty=2 minutes=10

@@ -32,6 +32,8 @@ from inferlab.lab import start
 lab = start("lab14-batching", LEARNER, MODEL, DEVICE, SEED)
 
 # %%
+import gc
+
 import torch
 from inferlab.models import load_language_model
 from inferlab.models.stories import questions
@@ -43,6 +45,7 @@ model, tokenizer = load_language_model(MODEL, lab.device)
 asked = questions(6, seed=SEED, kind="scene")
 prompts = [tokenizer(document.prompt(turn)).input_ids for document, turn in asked]
 print("lengths of the prompts, in tokens:", [len(prompt) for prompt in prompts])
+gc.freeze()  # an engine that stops collects garbage twice; not over all that was imported here
 
 # %% [markdown]
 # ## 1 · Goal and mental model

@@ -61,3 +61,20 @@ def test_the_rubrics_of_a_lab_are_graded_by_the_kept_facts(lab):
     (name, kept), = json.loads((SETS / lab / "facts.json").read_text(encoding="utf-8")).items()
     given = [rubric.example_facts for rubric in rubrics(lab)[name] if rubric.example_facts]
     assert [json.loads(json.dumps(facts)) for facts in given] == [kept]
+
+
+OWN = {"lab12-prefill-decode": "phases-axis", "lab13-kv-cache": "cache-axis", "lab14-batching": "batch-words-axis"}
+
+
+@pytest.mark.parametrize("lab", OWN)
+def test_the_kept_facts_are_those_that_the_labs_check_computes(lab):
+    import ast
+
+    cell = next(c for c in (SETS.parents[1] / "notebooks" / lab / f"{lab}.py").read_text(encoding="utf-8").split("\n# %%") if f'check="{OWN[lab]}"' in c)
+    body = cell.partition("\n")[2]
+    function = next(node for node in ast.parse(body).body if isinstance(node, ast.FunctionDef) and node.name == "facts")
+    namespace: dict = {"reference": lambda f: f}
+    exec(ast.unparse(function), namespace)  # noqa: S102 - the lab's own text
+    now = namespace["facts"]()
+    (_, kept), = json.loads((SETS / lab / "facts.json").read_text(encoding="utf-8")).items()
+    assert {key: now[key] for key in kept} == {key: tuple(value) if isinstance(value, list) else value for key, value in kept.items()}

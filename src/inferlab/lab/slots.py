@@ -108,6 +108,7 @@ def engine_run(
     greedy = GenerationConfig(do_sample=False, eos_token_id=-1, pad_token_id=0, max_new_tokens=max(outputs))
     manager = model.init_continuous_batching(generation_config=greedy, continuous_batching_config=batching_config(slots))
     finished = {}
+    kept = gc.get_freeze_count()
     gc.freeze()  # stopping the engine collects garbage twice: without this, over everything that torch has imported
     with trace(model) as run:
         names = [manager.add_request(list(p), max_new_tokens=n) for p, n in zip(prompts, outputs, strict=True)]
@@ -121,7 +122,8 @@ def engine_run(
                     raise RuntimeError(f"the engine stopped after {len(finished)} of {len(names)} requests")
         finally:
             manager.stop(block=True)
-            gc.unfreeze()
+            if not kept:
+                gc.unfreeze()
     return [finished[name] for name in names], calls_of(run)
 
 
