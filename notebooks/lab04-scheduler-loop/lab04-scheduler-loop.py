@@ -1523,7 +1523,7 @@ check.score()
 #
 # - **The loop is not progress display.** It is the computation; the bar hangs on it. You stopped it halfway and found half a
 #   picture in `latents`.
-# - **Changing `timesteps` changes behavior and cost.** Their number is the number of denoiser calls, for solvers that look once;
+# - **`timesteps` sets the price and the picture.** Their number is the number of denoiser calls, for solvers that look once;
 #   their values decide which noise levels are visited, and so which picture comes out.
 # - **Once per step is once per evaluation.** Heun pays 2n - 1 calls for n steps; DPM-Solver++ is second order for n.
 # - **A loop that works with DDIM proves little.** There, the scaling is the identity, the first factor is 1, and nothing is remembered.

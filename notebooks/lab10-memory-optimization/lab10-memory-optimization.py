@@ -1125,7 +1125,7 @@ check.score()
 # ## 7 · Notice
 #
 # - **Name the bytes first.** Weights or activations, of which component, at which boundary: only then a knob.
-# - **Do not stack every optimization.** Each has a price; a knob that acts on other bytes than your peak pays it for nothing.
+# - **More knobs are not more memory.** Each has a price; a knob that acts on other bytes than your peak pays it for nothing.
 #   Your proof of exercise 5 is the test: take it away, and see whether the run still fits.
 # - **Offload is not speed.** It buys room with transfers. Only when the room lets you do something else (a larger batch) can the
 #   whole come out ahead.
