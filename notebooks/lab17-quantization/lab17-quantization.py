@@ -1044,7 +1044,7 @@ RUBRIC = Rubric(
         "group": "group*",
     },
     slots={"axis": Slot(
-        amounts=Amounts(shapes=["down_proj"], counts={"row": [704, 256], "columns": 704, "weights": 704, "group": [704, 1]}, key=["weights=704", "group=704", "row=704", "columns=704"]),
+        amounts=Amounts(shapes=["down_proj"], counts={"row": [704, 256, 1], "columns": 704, "weights": 704, "group": [704, 1]}, key=["weights=704", "group=704", "row=704", "columns=704"]),
         topic=["row"],
         deny={
             "columns uses/keeps/get/have scale": "A column has no scale of its own: each row has one.",
