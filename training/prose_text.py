@@ -27,7 +27,6 @@ from inferlab.lab.explain.order import ENOUGH, text_features
 from inferlab.lab.explain.vocabulary import vocabulary
 from inferlab.lab.explain.words import clean, sentences
 
-
 SALADS = 10
 """How often a salad that a person wrote counts: there are few of them, and they are what learners would send in."""
 

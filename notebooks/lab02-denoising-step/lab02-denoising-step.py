@@ -985,8 +985,8 @@ with when_written("one_step", "repaired_step"):
 # | `calls` | how often the UNet ran in the whole run |
 # | `gain`, `cost` | one quantity and its direction each, for going from 10 steps to 50; for another choice it might read `bandwidth down` |
 #
-# *difficulty 2 of 3 · 8 minutes · 6 points.* The cell checks the form when you run it. It does not tell you whether you are
-# right.
+# *difficulty 2 of 3 · 8 minutes · 6 points.* When you run it, the cell shows how your sentences are read and gives a hint
+# where one is not, so that no person has to read it. It does not tell you whether you are right.
 
 # %% explain="step-in-words" difficulty=2 minutes=8
 # %%explain step-in-words

@@ -14,9 +14,9 @@ from .negation import is_hedged
 from .outcome import Outcome, award, deny, review
 from .relations import Relation
 from .rubric import Rubric, Slot
-from .understood import not_by_it, understood
-from .trends import Reading, is_framed, read_trend
 from .terse import noted
+from .trends import Reading, is_framed, read_trend
+from .understood import not_by_it, understood
 from .vocabulary import Vocabulary, vocabulary
 from .words import Sentence, clean, sentences
 

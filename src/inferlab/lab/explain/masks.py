@@ -46,9 +46,7 @@ def no_direction(tokens: tuple[Token, ...], at: int, end: int, kind: str) -> boo
         return bool(at) and tokens[at - 1].word in ("a", "the", "one", "its", "each", "every", "per", "guidance", "this")
     if kind == "carry" and tokens[end - 1].stem == "wait":
         return any(t.word in _SMALL for t in tokens[end:end + 3])
-    if kind == "same" and end < len(tokens) and tokens[end].kind == "amount":
-        return True
-    return False
+    return kind == "same" and end < len(tokens) and tokens[end].kind == "amount"
 
 
 def of_another(tokens: tuple[Token, ...], at: int, end: int) -> bool:

@@ -4,6 +4,7 @@ Only general knowledge goes in: the ready word lists of `subject.py`, the genera
 the learner's own trace. No rubric is known here, so the same text reads the same in every lab, and nothing says what is right.
 """
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 
@@ -12,7 +13,7 @@ from . import lexicon as lex
 from .amounts import beside
 from .clauses import relations
 from .directions import effects, quantity_table
-from .lexicon_verbs import VERBS
+from .lexicon_verbs import VERB_INDEX, VERBS
 from .negation import frame_of, negated, own_negators
 from .phrases import Table
 from .relations import Relation
@@ -97,6 +98,7 @@ def read_back(label: str, text: str, facts: Mapping[str, object] | None = None, 
         earlier += tuple((m.term, s.tokens[m.end - 1].word.endswith("s")) for m in mentions)
         out += [found for _, found in places] + _hints(s, label, words, places, facts or {})
     out = list(dict.fromkeys(out))
+    out += [NotRead("", hint) for hint in _on_the_whole(label, out)]
     if all(isinstance(found, NotRead) for found in out):
         out.append(NotRead("", PERSON))
     open_ = gates.unasserted(cleaned) or gates.taken_back(cleaned)
@@ -104,6 +106,29 @@ def read_back(label: str, text: str, facts: Mapping[str, object] | None = None, 
         out.append(NotRead("", f"\u201c{open_}\u201d asks, supposes, quotes or takes back: state what you say as your own. {PERSON}"))
     read = [found for found in out if not isinstance(found, NotRead)][:MOST]
     return read + [found for found in out if isinstance(found, NotRead)][:MOST]
+
+
+_DEEDS = frozenset(("changes", "denoises", "makes", "keeps", "splits", "grows", "decodes", "moves", "avoids", "recomputes", "shrinks"))
+
+
+def _on_the_whole(label: str, read: list[Statement]) -> list[str]:
+    """Hints for a field of which each sentence was read, but not the statement that such a field makes."""
+    claims = [c for c in read if isinstance(c, Claim) and not c.stance]
+    counts = [c for c in read if isinstance(c, Count)]
+    if label == "state" and claims:
+        deeds = [c for c in claims if c.verb in _DEEDS or VERB_INDEX.get(phrase(c.verb), frozenset()) & _DEEDS]
+        if not (any(c.subject for c in deeds) and any(c.object for c in deeds)):
+            return ["who changes what was not read: say it in one short sentence, like `X changes Y`, with the names in your trace."]
+        if any((c.subject + " and " + c.object).count(" and ") >= 4 for c in claims):
+            return ["a long sentence was read as one deed on many things: split it, one statement a sentence."]
+    ways = [d for d in read if isinstance(d, Direction)]
+    if label == "trade-off" and ways and len({d.lever for d in ways}) == 1 and not any(d.stance for d in ways):
+        better = {lex.GOOD[d.quantity] * {"up": 1, "down": -1, "unchanged": 0}[d.way] > 0 for d in ways}
+        if len(better) == 1:
+            return [f"only what gets {'better' if better == {True} else 'worse'} was read: say the other side in a sentence of its own, like `it takes longer` or `the peak is lower`."]
+    if label == "axis" and counts and all(c.thing == "number" or c.thing == "shape" and len(re.findall(r"\d+", c.number)) < 3 for c in counts):
+        return [f"it was not read what {next((c.number for c in counts if c.thing == 'number'), counts[0].number)} counts: name the axis beside its number, or quote the whole shape."]
+    return []
 
 
 def _claims(s: Sentence, words: Vocabulary, earlier: tuple) -> list[tuple[int, Claim]]:
@@ -145,7 +170,15 @@ def _counts(s: Sentence, words: Vocabulary, subject: int, alone: bool) -> list[t
              if t.kind == "amount" and t.amount.kind == "count" and t.word not in ("one", "single")]
     shapes = [(i, "shape", t.word) for i, t in enumerate(s.tokens) if alone and t.kind == "amount" and t.amount.kind == "shape"]
     marks = own_negators(s)
+    owned = [(i, term or (_nearest(words.mentions(s), i, counted) if alone else ""), word) for i, term, word in owned]
     return [(i, Count(term or "number", word, "not" if negated(s.tokens, i, marks) else "")) for i, term, word in shapes + owned if term or alone]
+
+
+def _nearest(mentions: list, i: int, counted: Mapping[str, str]) -> str:
+    """The axis that a number of its sentence belongs to most likely: the last one named before it, or the only one."""
+    before = [m.term for m in mentions if m.term in counted and m.end <= i]
+    every = {m.term for m in mentions if m.term in counted}
+    return before[-1] if before else next(iter(every)) if len(every) == 1 else ""
 
 
 def _directions(s: Sentence, words: Vocabulary, subject: int, carried: str | None) -> tuple[list[tuple[int, Direction]], str | None]:
