@@ -977,7 +977,8 @@ RUBRIC = Rubric(
                           "all-reduce/allreduce/all_reduce .. makes/gives/restores/yields/produces/creates/completes/forms/turns/brings .. "
                           "whole/full/complete/total/entire, "
                           "whole/full/complete/entire .. after/by/from/via/through/once/until .. all-reduce/allreduce/all_reduce",
-            "a rank's term up": "partial/partials, "
+            "a rank's term up": "is/are/stays/be incomplete/unfinished/partial, half-computation/half-computations/half-result/half-results, "
+                                "part/piece/term/share for/to/towards the sum/total/output/hidden/whole, contribution to/towards, partial/partials, "
                                 "own/its/their/one/a/single/each term/share/part/piece/addend/summand/contribution/portion of .. "
                                 "sum/output/result/total/layer/product, "
                                 "own/its/their/one/a/each term/addend/summand/contribution/partial, own/their/its share/part/piece/portion, own slice of .. sum, "
@@ -1011,6 +1012,7 @@ RUBRIC = Rubric(
             "half the entries/features/vector/hidden/dimensions/components/numbers, halves of the hidden/vector/entries, "
             "side by side, concatenates/concatenated/concatenating/concat, stitch*, glue*, next to each other, one after the other":
                 "A term has the full width, and the terms are added: nothing is put side by side.",
+            "says: all-reduce/allreduce/all_reduce .. sends/copies/hands/forwards/passes, sends/copies/hands the partial, rest of the layers": "An all-reduce adds what all ranks have, and all get the sum.",
             "says: average*, averaging, maximum of, the max of, multiplies .. partial/terms/results, multiplied together": "The terms are added, nothing else.",
             "says: half of the batch, half the batch, half of the tokens, half the tokens, half of the prompt, half of the users, half of the requests, gradient*":
                 "Both ranks work on the same token.",
@@ -1097,7 +1099,7 @@ RUBRIC = Rubric(
         },
         amounts=Amounts(
             shapes=["q", "whole", "gate", "k", (128, 256), (32, 256), (352, 256), (256, 128), (256, 352)],
-            counts={"features": [128, 256, 352, 704, 32, 64, 8, 4], "query": [128, 256, 8, 4, 32], "heads": [8, 4, 32, 2, 1], "kv": [2, 1, 32, 64], "mlp": [704, 352], "hidden": 256,
+            counts={"features": [128, 256, 352, 704, 32, 8, 4], "query": [128, 256, 8, 4, 32], "heads": [8, 4, 32, 2, 1], "kv": [2, 1, 32, 64], "mlp": [704, 352], "hidden": 256,
                     "out_projection": [256, 128, 352], "layers": 8},
             key=["query=128", "query=4", "heads=4", "kv=1", "kv=32", "mlp=352", "features=352", "features=128", "features=32"],
             moves=[(704, 352), (8, 4)],
@@ -1155,7 +1157,8 @@ RUBRIC = Rubric(
     },
     slots={"trade-off": Slot(
         deny={
-            "says: tp/tensor parallelism .. slower/later/longer, slower with/under/in tp, twice as fast, half the latency, latency is halved, halves the latency, "
+            "says: tp/parallelism is/gets/makes/becomes slower/later/longer, tp/parallelism needs/sends/has less/fewer, slower with/under/in tp, twice as fast, "
+            "half the latency, latency is halved, halves the latency, "
             "pays/pay/paying/costs nothing, no price, "
             "bubble .. hidden/filled .. user, microbatches hide/fill .. user": "One token of one user still passes every stage, "
                                                                                "one after the other: it comes no sooner.",
@@ -1165,7 +1168,8 @@ RUBRIC = Rubric(
         trend=Trend(
             "pipeline", gain={"traffic": "down", "transfer": "down", "throughput": "up"}, cost={"time": "up"}, switch=True, asked="up", also={"with_tp": "same"},
             says={
-                "transfer down": "only/just/single/one/1 hidden state, less demanding, lower/smaller/less/weaker/modest .. network/link/bandwidth/interconnect, "
+                "transfer down": "almost/nearly/hardly/barely nothing/anything, little traffic/communication/chatter/talk, only/just/single/one/1 hidden state, "
+                                 "less demanding, lower/smaller/less/weaker/modest .. network/link/bandwidth/interconnect, "
                                  "only little, 1 send/transfer/message/exchange/hop/handover/handoff/communication/hand-over, "
                                  "only/just one/1/a hidden/send/transfer/message/exchange/hop/hand-over/handover/handoff/communication/sync, "
                                  "a single send/transfer/message/exchange/hop/handover/handoff/communication/hidden/hand-over, "
@@ -1184,7 +1188,9 @@ RUBRIC = Rubric(
                                  "hidden state/states once, once at/per .. border/boundary, instead/rather .. 16 syncs/all-reduces/times/exchanges, "
                                  "wins/gains/better/saves .. chatter/network/bandwidth/traffic/communication, needs/need little, "
                                  "one/1 hidden state at/per/between, sends only, economises on exchanges",
-                "time up": "not/doesn't/doesnt/don't/won't/never/no/cannot .. make/makes/get/gets/give/gives/come/comes/bring/brings/serve/see/sees .. "
+                "time up": "latency/time/wait .. not/isn't/doesn't/doesnt/no/never drop/drops/fall/falls/shrink/shrinks/decrease/decreases/go/change, "
+                           "waiting/waits/wait as long as, serially, not/doesn't/doesnt/don't/won't/never/no/cannot .. make/makes/get/gets/give/gives/come/comes/"
+                           "bring/brings/serve/see/sees .. "
                            "faster/sooner/quicker/earlier/better, more/extra/additional time, "
                            "not/isn't/isnt/doesn't/doesnt/don't/won't/never/no/nor/cannot/can't/aren't/nothing .. "
                            "faster/sooner/quicker/earlier/shorter/better/improve/improved/improves/shorten/shortens/reduce/reduces/lower/lowers/less, "

@@ -940,7 +940,8 @@ RUBRIC = Rubric(
     slots={"speculation": Slot(
         # not a direction: what learners say for the two halves of the answer, in phrases (a `not` before one denies it)
         trend=Trend("round", gain={"the draft proposes": "up"}, cost={"the target checks": "up"}, asked="up", says={
-            "the draft proposes up": "draft/drafter/small/smaller/little/assistant/cheap/helper/intern/model/one/it .. "
+            "the draft proposes up": "come/comes from .. draft/small/little/smaller, draft/small/little .. makes/suggests/predicts/guesses, "
+                                     "draft/drafter/small/smaller/little/assistant/cheap/helper/intern/model/one/it .. "
                                      "propose/proposes/proposing/suggest/suggests/guess/guesses/draft/drafts/ahead/scribbles/scribble/samples/sample/predicts/"
                                      "predict/generates/generate/proposal/proposals/suggestions/offers/throws/jots/says/produces/makes/bet, "
                                      "proposes/writes/guesses next, k cheap proposals, a/the few/handful proposals/guesses/suggestions/candidates/tokens, "
@@ -951,7 +952,8 @@ RUBRIC = Rubric(
                                      "generation to .. cheap/small, "
                                      "drafted position/positions/token/tokens, token/tokens/candidates/words/positions .. drafted/proposed/suggested/guessed, "
                                      "proposes/suggests/guesses/drafts .. token/tokens/words/positions/few/next/candidates",
-            "the target checks up": "verify/verifies/verified/check/checks/checked/validate/validates/validated/confirm/confirms/examine/examines/evaluates/"
+            "the target checks up": "check/checks/verify/verifies/score/scores/judge/judges/test/tests .. at/in once/parallel/one, "
+                                    "verify/verifies/verified/check/checks/checked/validate/validates/validated/confirm/confirms/examine/examines/evaluates/"
                                     "scores/judges/controls/inspects .. token/tokens/them/all/guess/guesses/proposal/proposals/candidates/suggestions/it, "
                                     "then verified/checked/validated by, "
                                     "target/big/bigger/large/larger/main/expensive/verifier/editor/model/one/it/which/and .. "
@@ -980,7 +982,8 @@ RUBRIC = Rubric(
             "draft/small/little/assistant model/one checks/verifies/check/verify/accepts/rejects/judges, "
             "draft checks/verifies/check/verify/accepts/rejects/judges, checked/verified by the draft/small, draft decides/controls": "The draft proposes and the target checks, not the other way round.",
             "says: pass/run/call/time for every/each suggestion/token/proposal/guess/draft, one whole pass for, pass of its/their own, own pass/run, "
-            "in a pass of, separate times/passes/runs, runs/run once/again for each/every, five/four/several/k/4/5 passes, one by one, one after the other, "
+            "in a pass of, separate times/passes/runs, runs/run once/again for each/every, five/four/several/k/4/5 passes, "
+            "target/big/large/checks/verifies/checked/verified .. one by one, checks/verifies .. one after the other, "
             "token by token with the target":
                 "All proposals are checked in one pass: that is what is saved.",
             "* shrinks weights": "No weight changes: passes of the large model are saved.",
@@ -1039,7 +1042,8 @@ RUBRIC = Rubric(
         trend=Trend(
             "tensor", gain={"time": "down"}, cost={"traffic": "up", "transfer": "up"}, switch=True, asked="up",
             says={
-                "time down": "shorter/less/smaller .. time/step/latency/wait/path/pass, fraction/quarter/part/share of the time/latency/weights, "
+                "time down": "response time .. improves/improve/better/shorter, shorter/less/smaller .. time/step/latency/wait/path/pass, "
+                             "fraction/quarter/part/share of the time/latency/weights, "
                              "gets/get there quicker/faster/sooner, wait/waits less, sooner, earlier, quicker, faster, "
                              "shortens/shorten/cuts/reduces/lowers .. time/latency/path/wait, multiplies/multiply/pools .. bandwidth, "
                              "latency/time/wait .. improves/improve/improved/better, gain/gains/gained .. latency/speed, "
