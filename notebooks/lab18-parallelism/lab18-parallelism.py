@@ -977,7 +977,8 @@ RUBRIC = Rubric(
                           "all-reduce/allreduce/all_reduce .. makes/gives/restores/yields/produces/creates/completes/forms/turns/brings .. "
                           "whole/full/complete/total/entire, "
                           "whole/full/complete/entire .. after/by/from/via/through/once/until .. all-reduce/allreduce/all_reduce",
-            "a rank's term up": "is/are/stays/be incomplete/unfinished/partial, half-computation/half-computations/half-result/half-results, "
+            "a rank's term up": "neither/none .. right/correct/complete/whole, right/complete on its own, is/are/stays/be incomplete/unfinished/partial, "
+                                "half-computation/half-computations/half-result/half-results, "
                                 "part/piece/term/share for/to/towards the sum/total/output/hidden/whole, contribution to/towards, partial/partials, "
                                 "own/its/their/one/a/single/each term/share/part/piece/addend/summand/contribution/portion of .. "
                                 "sum/output/result/total/layer/product, "
@@ -1143,7 +1144,8 @@ RUBRIC = Rubric(
     terms={
         "pipeline": "pipeline*, pipeline parallelism, pipelining, pp, stages",
         "tensor": "tensor parallel*, tensor parallelism, tp",
-        "traffic": "communication*, message*, exchange*, all-reduces, all-reduce, allreduces, all_reduces, collective*, bytes exchanged, bytes sent, data, "
+        "traffic": "amount of data, amount of data exchanged, amount of communication, amount of traffic, communication*, message*, exchange*, all-reduces, "
+                   "all-reduce, allreduces, all_reduces, collective*, bytes exchanged, bytes sent, data, "
                    "data exchanged, hand-overs, handovers, handoffs, sends, "
                    "transfers, synchronisation, synchronization, synchronizations, syncs, bytes, bandwidth, network, network load, chatter, talking, slow link*, "
                    "slow network*, slow interconnect*, slow cable*, "

@@ -853,7 +853,8 @@ RUBRIC = Rubric(
                                "fixed part/cost/amount, constant part/cost/amount, weights/parameters 1x, "
                                "weight/weights/parameters .. no matter/independent/regardless/whatever/irrespective/however/whether, "
                                "once per step/pass/trip/iteration/batch, all share/shares the",
-            "a cache for each up": "everyone's/everybody's own, as often as there are, for each row, per row, cache/caches/kv/keys/values/history/k .. "
+            "a cache for each up": "for every sequence/user/request/row/one/person, by every/each sequence/user/request, everyone's/everybody's own, "
+                                   "as often as there are, for each row, per row, cache/caches/kv/keys/values/history/k .. "
                                    "each/every/per/own/private/personal/individual/individually/separate/separately/apiece/proportional/scale/scales, "
                                    "each/every/per/own/private/personal/individual/one/separate/his/her/their .. cache/caches/kv/keys/values/history/k, "
                                    "each/every/per sequence/user/request/one/person/conversation .. cache/caches/kv/keys/values/history/own, "

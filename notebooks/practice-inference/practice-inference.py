@@ -940,7 +940,8 @@ RUBRIC = Rubric(
     slots={"speculation": Slot(
         # not a direction: what learners say for the two halves of the answer, in phrases (a `not` before one denies it)
         trend=Trend("round", gain={"the draft proposes": "up"}, cost={"the target checks": "up"}, asked="up", says={
-            "the draft proposes up": "come/comes from .. draft/small/little/smaller, draft/small/little .. makes/suggests/predicts/guesses, "
+            "the draft proposes up": "quick/cheap/fast guesses/proposals/tokens/candidates, come/comes from .. draft/small/little/smaller, "
+                                     "draft/small/little .. makes/suggests/predicts/guesses, "
                                      "draft/drafter/small/smaller/little/assistant/cheap/helper/intern/model/one/it .. "
                                      "propose/proposes/proposing/suggest/suggests/guess/guesses/draft/drafts/ahead/scribbles/scribble/samples/sample/predicts/"
                                      "predict/generates/generate/proposal/proposals/suggestions/offers/throws/jots/says/produces/makes/bet, "
