@@ -1329,6 +1329,7 @@ RUBRIC = Rubric(
                     "only/just/merely has/have/needs/need to .. new/newest/latest/last/current/own/one/1/single, only/just .. itself, "
                     "rather than .. all/whole/entire/full/complete/everything/every/prompt/sequence/history/past/old/earlier/previous/128, instead of .. all/whole/entire/full/complete/everything/every/prompt/sequence/history/past/old/earlier/previous/128, "
                     "without having/needing to compute/recompute/calculate/process/run/rerun/redo/do/push/feed, no second/further/new/repeated/other pass/run/computation/calculation/forward, "
+                    "rerun/recomputation/recomputing/reprocessing/pass .. unnecessary/superfluous/needless/avoided/saved, append/appends/adds .. own, "
                     "one/1/single token/position/row only/through, push/feed/process/handle/run/compute/send/treat/put one/1/single token/position, push/feed/process/handle/run/compute/send/treat/put a/just/only single/one/1 token/position, new/newest/latest/last/one/token .. enough/suffices/sufficient, spare/spares/save/saves .. work, do/does/compute/computes/run/runs/work/works .. for one/1/single token/position, instead of being/computing/recomputing/processing/running/pushing/calculating/feeding, "
                     "reduces/cuts/lowers .. positions/work/computation/calculations, "
                     "it/call/step/pass/model/decode recomputes/redoes/repeats nothing/no/none",
@@ -1492,17 +1493,17 @@ RUBRIC = Rubric(
                 "one/same read/reading/load/sweep/fetch/pass of/over weights/parameters, weight read/traffic/reads .. shared/amortised/amortized/divided, "
                 "weights/parameters .. shared/amortised/amortized/divided/spread, reading of .. weights .. divided/shared/amortised, "
                 "share/shares/amortise/amortises/amortize/amortizes/divides/spreads .. weight/weights/parameters/reading, ride along, output multiplies, "
-                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more flops/work/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
+                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more tokens/output .. out of the/one/same/each, more flops/work/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
                 "great/good for .. throughput, serves/serve .. tokens rather/instead, "
                 "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
                 "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",
             "throughput down": "weights/parameters .. once for/per every/each sequence/request/user, weights/parameters .. read/loaded once for/per every/each/sequence, "
-                               "once for every/each sequence/request, once per sequence/request/user, fewer tokens .. per/a/each second",
+                               "once for every/each sequence/request, once per sequence/request/user, fewer/less tokens/words/output/rows/sequences, less/fewer total tokens, used worse, worse used, worse use/utilisation/utilization, degrade/degrades/lowers/hurts/harms the/its/total throughput/utilisation/utilization/intensity, degrade/degrades/lowers/hurts throughput/utilisation/utilization",
             "memory up": "cache for each/every/all, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
                          "hold/store/keep/save/need/needs/have .. caches, memory .. cache/caches/sequence, cache memory times, memory .. scales/grows/times/multiplies, multiplies .. memory/cache, "
                          "pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
             "time up": "nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "
-                       "each/every/single user .. waits/wait/slower, longer/more time/interval/gap/wait/step/pause .. token/tokens, each/every/one call/step .. longer/slower",
+                       "each/every/single user .. waits/wait/slower, longer/more time/interval/gap/wait/step/pause .. token/tokens, each/every/one call/step takes/gets/is/becomes longer/slower",
         }))},
     must_award={"trade-off": [
         "A larger batch raises the throughput, but each call takes longer.",

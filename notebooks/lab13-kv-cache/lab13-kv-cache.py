@@ -1093,7 +1093,7 @@ RUBRIC = Rubric(
                     "later/next/following/subsequent/future/new/coming .. multiply/combine/score/reuse, "
                     "attention/query/queries .. use/read/need/needs/look/see/consult/work/take/get/compare/match/access/require/draw/want/fetch/reuse/attend/go, query/queries .. multiply/dot/dotted/score/combine/check/meet/product, "
                     "attention of/for/by/in .. later/next/following/subsequent/future/new/coming/follow/after, "
-                    "attend to/back/over, work/works the attention, compared/matched with/against/to, mixes/mix/weighs the/their/its values, every/each/all later token/call/step, "
+                    "attend to/back/over, do/perform/compute/calculate attention on/with/over, work/works the attention, compared/matched with/against/to, mixes/mix/weighs the/their/its values, every/each/all later token/call/step, "
                     "for/by/in later/next/following/subsequent/future/coming/new token/tokens/call/calls/step/steps/attention/query/queries/position/positions",
                 "kept down": "is/are recomputed/recalculated, is/are computed again, nothing is/was kept/stored/cached",
                 "used down":
@@ -1174,6 +1174,7 @@ RUBRIC = Rubric(
                 "The batch is 1 in every call of this run.",
             "says: layers/layer grow/increase/extend/expand, number of layers grow/increase, layers/layer are/is grow/increase": "The number of layers is fixed.",
             "says: token/tokens/sequence axis/dimension/length gets/becomes/is shorter/smaller/shrink, tokens/token get/become fewer/shorter, axis gets/becomes shorter/smaller": "The token axis gets one longer with every call.",
+            "says: in/along the dimension/axis of heads/layers, in/along the heads/head/batch/layer dimension/axis, in/along the dimension/axis of the heads/batch/layers, tokens still 128, tokens stay/stays/remain 128": "Only the tokens get more.",
             "says: so do/does the .. heads/batch/layers/head_dim": "Only the tokens get more.",
             "sequence shrink/decrease/drop": "The token axis gets one longer with every call.",
             "says: token/tokens/sequence axis/dimension/length stays/stay/remains/keeps at 128, tokens/token/sequence stay/stays/remain at 128, and stays/stay at 128": "The token axis gets one longer with every call.",
@@ -1224,7 +1225,7 @@ RUBRIC = Rubric(
     lab="So they are computed once, and kept. A static cache takes all of its memory at the first call.",
     terms=terms("cache", cache="+caching, keeping the cache, keeping it, storing keys"),
     slots={"trade-off": Slot(
-        deny={"says: prefill .. faster/quicker/sooner, better quality, quality .. better/higher, weights .. bits": "The cache changes neither the prefill nor the answers nor the weights."},
+        deny={"says: prefill .. faster/quicker/sooner, faster/quicker/shorter prefill, memory for weights, memory for the weights, better quality, quality .. better/higher, weights .. bits": "The cache changes neither the prefill nor the answers nor the weights."},
         trend=Trend(
         "cache", gain={"time": "down", "compute": "down"}, cost={"memory": "up"}, switch=True, asked="up",
         says={
@@ -1246,6 +1247,7 @@ RUBRIC = Rubric(
                 "each/every/old token/tokens/stuff/position .. processed/computed/done/calculated once, processed/computed/done/calculated only/just/exactly once, is/are done/computed/processed once, "
                 "instead of .. all/whole/entire/everything/every/full/sequence/positions, rather than .. all/whole/entire/everything/every/full/sequence/positions, "
                 "need/needs/require/requires no second/further/repeated computation/calculation/pass/run, without .. second computation, less/fewer .. recomputation/recomputing",
+            "memory down": "which/that decreases/shrinks/falls with, decreases/shrinks/falls with every/each/the/more",
             "memory up":
                 "store/stores/hold/holds/occupy/occupies/consume/consumes/spend/spends .. per/each/every/a token, used more, memory is more, grows w each/every, costs you memory, provide memory, one has to provide, you hold, more tokens in memory, "
                 "every/each token .. stays/kept/stored, cache .. grow*, takes/needs/take/need/occupies/costs/eats room/space, "

@@ -1160,6 +1160,7 @@ RUBRIC = Rubric(
         "people": "whoever, person, people, somebody, someone, guy",
         "places": "slot*, seat, seats, place, places",
         "pause": "pause*, interrupt*",
+        "times": "iteration*, step*, call*",
         "others": "gpu*, hardware, client*, cuda, kernel*, driver*, operating system, tokenizer*, attention",
     },
     slots={
@@ -1170,7 +1171,7 @@ RUBRIC = Rubric(
                 "scheduler changes/splits/shrinks weights": "The weights stay as they are; what changes is who is in the batch.",
                 "others decide": "The machine computes what it is given. What chooses the requests of an iteration?",
                 "others decide/remove/drop/swap/replace/pull requests": "The machine computes what it is given. What chooses the requests of an iteration?",
-                "says: remove/drop/evict/discard/kick waiting/queued, remove/drop/evict/discard the waiting/queued, admit/add/insert finished/completed/done, admit/add/insert the finished/completed/done": "It is the finished that leave, and the waiting that come in.",
+                "says: throw/kick/take out running/active/unfinished, throw/kick/take out the running/active/unfinished, remove/drop/evict/discard running/active/unfinished, remove/drop/evict/discard the running/active/unfinished, remove/drop/evict/discard/kick waiting/queued, remove/drop/evict/discard the waiting/queued, admit/add/insert finished/completed/done, admit/add/insert the finished/completed/done": "It is the finished that leave, and the waiting that come in.",
                 "scheduler stop requests": "Nobody who runs is paused.",
                 'says: "waits till", "waits until", "waits for the longest", "waits for the slowest", "waits for all", "scheduler waits for", "engine waits for", "server waits for", batch waits for, nobody can join/enter, no one can join/enter, no/without scheduler, without a scheduler, '
                 "never replace/remove/admit/swap/free, pauses/interrupts/stops the running, pauses/interrupts/stops the requests/sequences": "That is static batching: here who is in the batch is decided anew before every iteration.",
@@ -1183,14 +1184,14 @@ RUBRIC = Rubric(
                         ".. finished/done/completed/complete/ready/ended/end/finish/reach/reached/hit/produced/old/over/last/eos, "
                         "finished/done/completed/complete/ready/ended/over/whoever/tokens/token/end/old .. leave/leaves/out/removed/dropped/evicted/kicked/retired/released/discarded/go/goes/exit/freed/replaced/swapped/"
                         "give/gives/free/frees/thrown/cleared/vacate/departs, "
-                        "kick/throw/send/take/put/move/get them out, kick/throw/send/take/move out, remove/drop/evict/discard/clear/delete/retire/eject them/these/those, slots of finished/completed/done, frees its/their/the slot/slots/place/seat, "
+                        "kick/throw/send/take/put/move/get them out, kick/throw/send/take/move out, remove/drop/evict/discard/clear/delete/retire/eject them/these/those, they/these/those go/leave out/away, they leave/exit, slots of finished/completed/done, frees its/their/the slot/slots/place/seat, "
                         "has/have finished/ended are/is/gets removed, who/which/that is/are done/finished/ready",
                     "left down": "keeps/hold/leaves finished/completed/done, keeps/hold/leaves the finished/completed/done, stay/stays in the/their/same slot/slots, finished/done .. stay/remain, finished/done .. keep their",
                     "joined up":
-                        "swap/admit/add/let/bring/put/take/insert/give/fill/pull/move/assign/accept/load/start/hand/replace/get/enter/bring/seat/schedule/place/push/slot/offer/include/pick/launch/begin "
+                        "swap in waiting/queued/new/next/the, swaps in waiting/queued/new/next/the, admit/add/let/bring/put/take/insert/give/fill/pull/move/assign/accept/load/start/hand/replace/get/enter/bring/seat/schedule/place/push/slot/offer/include/pick/launch/begin "
                         ".. waiting/queued/queue/new/next/arrived/pending/newcomer/newcomers/arrival/arrivals/waits/wait/others/another, "
                         "waiting/queued/queue/next/new/pending/arrived/waits/newcomer/newcomers/arrivals .. in/enter/join/get/gets/take/takes/fill/occupy/admitted/added/let/put/come/comes/inserted/start/use/move/seat/receive, "
-                        "for/by/with/w waiting/queued/next/new/pending, with/by .. waiting/queued/pending/queue/next, assign/give/hand it to, takes it over, takes over, takes its/their place/slot/seat, fill/fills the/its/a/their/that slot/place/seat/slots, "
+                        "for/by/with/w waiting/queued/next/new/pending, lets/let .. in/into/enter, with/by .. waiting/queued/pending/queue/next, assign/give/hand it to, takes it over, takes over, takes its/their place/slot/seat, fill/fills the/its/a/their/that slot/place/seat/slots, "
                         "refill/refills, whoever .. waiting",
                     "joined down": "nobody/none .. join/enter/joins, no new .. join/enter/comes",
                 },
@@ -1270,6 +1271,7 @@ RUBRIC = Rubric(
             deny={
                 "says: positions/tokens of one/a/the prompt, three/3 tokens of/from one/1/single/a request, requests in both, 6 in both, six in both, same in both, axis .. in both runs, tokens of one/1/the same request, tokens of a single request, is the length of the prompt, "
                 "counts the prompt/length, columns are the prompt": "The packed row of a decode step holds one token of each request that runs.",
+                "says: axis/dimension/dim is/counts/means/holds the layers/heads/vocabulary/features/width/embedding, axis/dimension/dim is/counts/means/holds layers/heads/vocabulary/features/width/embedding": "The axes of input_ids count requests and tokens, nothing of the model.",
                 "says: axis/dim/dimension 0 counts/is/are/holds/means tokens, axis/dim/dimension 0 counts/is/holds the tokens, first axis/dimension counts/is/holds tokens, "
                 "first axis/dimension counts/is/holds the tokens, rows/row count/are/is/counts tokens, rows/row count/are/is/counts the tokens": "A row of the padded run is a request.",
             },
@@ -1335,17 +1337,17 @@ RUBRIC = Rubric(
                 "one/same read/reading/load/sweep/fetch/pass of/over weights/parameters, weight read/traffic/reads .. shared/amortised/amortized/divided, "
                 "weights/parameters .. shared/amortised/amortized/divided/spread, reading of .. weights .. divided/shared/amortised, "
                 "share/shares/amortise/amortises/amortize/amortizes/divides/spreads .. weight/weights/parameters/reading, ride along, output multiplies, "
-                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more flops/work/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
+                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more tokens/output .. out of the/one/same/each, more flops/work/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
                 "great/good for .. throughput, serves/serve .. tokens rather/instead, "
                 "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
                 "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",
             "throughput down": "weights/parameters .. once for/per every/each sequence/request/user, weights/parameters .. read/loaded once for/per every/each/sequence, "
-                               "once for every/each sequence/request, once per sequence/request/user, fewer tokens .. per/a/each second",
+                               "once for every/each sequence/request, once per sequence/request/user, fewer/less tokens/words/output/rows/sequences, less/fewer total tokens, used worse, worse used, worse use/utilisation/utilization, degrade/degrades/lowers/hurts/harms the/its/total throughput/utilisation/utilization/intensity, degrade/degrades/lowers/hurts throughput/utilisation/utilization",
             "memory up": "cache for each/every/all, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
                          "hold/store/keep/save/need/needs/have .. caches, memory .. cache/caches/sequence, cache memory times, memory .. scales/grows/times/multiplies, multiplies .. memory/cache, "
                          "pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
             "time up": "nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "
-                       "each/every/single user .. waits/wait/slower, longer/more time/interval/gap/wait/step/pause .. token/tokens, each/every/one call/step .. longer/slower",
+                       "each/every/single user .. waits/wait/slower, longer/more time/interval/gap/wait/step/pause .. token/tokens, each/every/one call/step takes/gets/is/becomes longer/slower",
         }))},
     must_award={
         "trade-off": [
