@@ -1060,7 +1060,7 @@ RUBRIC = Rubric(
                 "block/blocks to page/pages/position/positions/token/tokens/logical/its/request/requests/owner, block number/numbers to .. page/pages/position/positions/token/tokens/request/requests, "
                 "block/blocks/frame .. to .. request/owner that/which owns, each/every/a block .. to .. request, block .. into .. position/positions/page/pages, "
                 "who owns the block": "The other way round: the table is asked with a position, and answers with a block.",
-                "says: how many requests, how many users, how often, counts how, counts the, page table of the operating, of the operating system": "It says where, not how often or for whom.",
+                "says: how many blocks/positions, which blocks are empty/free/used/unused, order in which requests, next block, linked list, maps files, files to, driver, config, table of the layer, table of that layer, how many requests, how many users, how often, counts how, counts the, page table of the operating, of the operating system": "It says where, not how often or for whom.",
                 "says: token/tokens/key/keys/position/positions/cache smaller, fewer/less/smaller bytes, less memory per": "The table makes nothing smaller: it says where things are.",
                 "says: free list, list of free, list of the free, next free block, lowest free block": "The list of free blocks says nothing of who holds what.",
                 "says: table of each/every layer, table per/for layer, table per/for each/every/a layer, each/every layer has/keeps .. table, each/every layer .. own table, layer .. own table/list, layer .. has its own, table of each/every head, table per head": "One table a request serves all layers and heads.",
@@ -1069,6 +1069,7 @@ RUBRIC = Rubric(
                 "lie/lies/sit/sits/stored contiguously, in one contiguous": "The blocks of a request lie anywhere: only its table knows where.",
             },
             names=["table", "blocks"],
+            topic=["positions", "keys"],
             loose=True,
         )
     },
@@ -1133,7 +1134,7 @@ RUBRIC = Rubric(
                 "* splits/cuts/divides/slices/chops/partitions heads": "The heads stay whole: what is cut is the axis along which the cache grows.",
                 "* splits/cuts/divides/slices/chops/partitions layers": "A block is for all layers: what is cut is the axis along which the cache grows.",
                 "* splits/cuts/divides/slices/chops/partitions batch": "Each request has pages of its own: what is cut is the axis along which the cache grows.",
-                "says: head/heads/layer/layers/batch/hidden/feature/channel/block axis/dimension that gets/is, head/heads/layer/layers/batch/hidden/feature/channel axis/dimension is/gets cut/split/divided/chopped/sliced/paged/partitioned, is/it's the kv head/heads, heads/layers are/get cut/split/divided/chopped/sliced/paged/partitioned, axis is the head/heads/layer/layers/batch, is the head/heads/layer/batch axis, it's the head/heads/layer/batch axis, rather the head/layer/batch axis, along the head/heads/layer/layers/batch axis, "
+                "says: head/heads/layer/layers/batch/hidden/feature/channel/block axis/dimension that gets/is, head/heads/layer/layers/batch/hidden/feature/channel axis/dimension is/gets cut/split/divided/chopped/sliced/paged/partitioned, is/it's the kv head/heads, is/it's the query/value/key/hidden/feature/cache/block, query/value/key/cache axis/dimension, heads/layers are/get cut/split/divided/chopped/sliced/paged/partitioned, axis is the head/heads/layer/layers/batch, is the head/heads/layer/batch axis, it's the head/heads/layer/batch axis, rather the head/layer/batch axis, along the head/heads/layer/layers/batch axis, "
                 "along the heads/layers/batch, one page per layer/head, page per layer/head, page for each/every layer/head": "The heads and the layers stay whole: what is cut is the axis along which the cache grows.",
             },
             loose=True,
