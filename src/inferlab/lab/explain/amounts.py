@@ -130,7 +130,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
                 found.counts[term] = t.word
                 found.numbers.add(f"{term}={t.amount.value}")
             elif t.word not in ("one", "single"):
-                found.wrong.append(f"{t.word} {term}")
+                (found.misplaced if _elsewhere(tokens, i, mentions, term, counts) else found.wrong).append(f"{t.word} {term}")
     if any(not any(amount.is_like(v) for values in counts.values() for v in values) for amount, _ in loose):
         loose = []
     for term in sorted({m.term for m in mentions if m.term in counts} - set(found.counts)):
@@ -146,6 +146,14 @@ def _times_called(tokens, i: int, counts: Mapping) -> str | None:
         return None
     return "calls" if any(t.stem in ("call", "run", "invok", "evaluat", "execut", "ran") for t in tokens[max(0, i - 3):i]) and not any(
         t.word in ("per", "each", "every", "more", "as") for t in tokens[i + 1:i + 4]) else None
+
+
+def _elsewhere(tokens, i: int, mentions: list[Mention], term: str, counts: Mapping) -> bool:
+    """Whether a number that is wrong for the term before it is right for another one, with a third number between: not certainly wrong."""
+    before = next((m for m in reversed(mentions) if m.end <= i and m.term == term), None)
+    if before is None or any(m.term == term and 0 < m.at - i <= 3 for m in mentions) or not any(t.kind == "amount" for t in tokens[before.end:i]):
+        return False
+    return any(tokens[i].amount.is_like(v) for other, values in counts.items() if other != term for v in values)
 
 
 def _of_another(tokens, i: int, mentions: list[Mention], term: str) -> bool:

@@ -115,6 +115,8 @@ def _doubtful(tokens: tuple[Token, ...], e: Effect, marks: list[int]) -> bool:
         return False
     if e.at == at and of_another(tokens, e.at, e.end):
         return True
+    if [t.word for t in tokens[e.end:e.end + 2]] in (["at", "best"], ["at", "most"], ["at", "least"]) or tokens[e.end - 1].word in ("best",):
+        return True
     if {t.word for t in tokens[max(0, at - 6):at]} & {"can", "could", "may", "might"} and {t.word for t in tokens[:at]} & {"even", "sometimes", "occasionally", "if"}:
         return True  # `it can even end up slower`
     return any(n < at and at - n <= 8 and any(t.word in ("same", "just", "simply", "all") for t in tokens[n:at]) for n in marks)

@@ -33,7 +33,7 @@ _INJECTION = re.compile(
     r"|\bas (?:the|an?|your) (?:course |lab )?(?:author|instructor|teacher|admin\w*|developer|creator)\b"
     r"|\byou (?:are|must|should|will|have to) (?:now )?(?:an? |the )?(?:award|grade|grading|mark|accept|give|ai|assistant|model|pass)"
     r"|\b(?:system|assistant|user|developer)\s*(?:prompt|message|override)?\s*[:>\]]|<\|?/?(?:system|im_start|inst|grading|script|answer)\b"
-    r"|\bassert true\b|\bprint\s*\(|\bexec\s*\(|\breturn (?:award|true|1|outcome)\b|\boutcome\s*\(|\bimport os\b|\bpass(?:es)? (?:all|the) (?:check|test|gate)s?\b"
+    r"|\bassert true\b|\bprint\s*\(|\bexec\s*\(|\breturn (?:award|true|1|outcome)\b|\boutcome\s*\(|\bimport os\b|\b(?:answer|explanation|this|it|i|must|should|will|please) pass(?:es)? (?:all|the) (?:check|test|gate)s?\b"
     r"|\b(?:rubric|hidden test|must_award)s?\b|\bverdict\s*[:=]|\b(?:my|the|your|final) verdict is\b|\bplease (?:award|accept|give|pass|mark|grade|be (?:kind|generous|lenient))\b"
     r"|\bi (?:really )?(?:deserve|need) (?:the |these |this |full |all )?(?:points?|marks?|credit|pass)\b", re.IGNORECASE)
 

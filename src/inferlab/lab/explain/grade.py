@@ -162,6 +162,7 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
 def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sentence], words: Vocabulary) -> Outcome:
     context = frozenset(m.term for s in parts for m in words.mentions(s))
     right = [c for entry in slot.award for part in claims(entry, rubric.terms) for c in part if c.subject not in ("*", "")]
+    acted, doubted = _acted(found, slot, rubric), ""
     for entry, message in slot.deny.items():
         if entry.startswith(SAYS):
             said = next((s.text for s in parts if spoken(entry, s)), "")
@@ -171,9 +172,14 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
         for r in found:
             wrong = [c for part in claims(entry, rubric.terms) for c in part if says(c, r, context, lenient=False)]
             shared = any(c.subject in r.agents and c.subject not in {w.subject for w in wrong} and says(c, r, context, lenient=False) for c in right)
+            if wrong and not shared and not (r.negated or r.framed) and acted and len({a for w in wrong for a in r.agents if a == w.subject}) > 0:
+                doubted = doubted or r.text
+                continue
             if wrong and not shared and not (r.negated or r.framed) and r.close and (r.sure or any(c.subject in ("*", "") or (not c.object and not r.agents) for c in wrong)):
                 return (review("This may say two things; a person will read it.", (r.text,)) if r.hedged
                         else deny(message or "This names the wrong thing.", (r.text,)))
+    if doubted:
+        return review("This names the right one and another one as doing it; a person will read it.", (doubted,))
     if not slot.award:
         return award("")
     asserted, taken_back, hedged = [], [], []
@@ -212,6 +218,16 @@ def _claims(found: list[Relation], slot: Slot, rubric: Rubric, parts: list[Sente
     if hedged:
         return review("This leaves open which of two things holds; a person will read it.", (hedged[0].text,))
     return review("What does what could not be read here for certain; a person will read it.")
+
+
+def _acted(found: list[Relation], slot: Slot, rubric: Rubric) -> bool:
+    """Whether the right actors act too, in the way that one entry of `slot.award` wants, on its object or on something that was not read."""
+    def one(c) -> bool:
+        return c.subject not in ("*", "") and any(
+            c.subject in r.agents and c.classes & r.classes and (not r.objects or {c.object, "it"} & r.objects) and r.sure and not (r.negated or r.framed or r.hedged) for r in found)
+
+    entries = [parts for entry in slot.award if (parts := claims(entry, rubric.terms))]
+    return any(all(any(one(c) for c in part) for part in parts) for parts in entries)
 
 
 def _both_ways(found: list[Relation]) -> str:
@@ -268,8 +284,8 @@ def _trend(reading: Reading, slot: Slot, few: bool) -> Outcome:
     trend = slot.trend
     gains = [w for q in trend.gain for w in reading.right.get(q, [])]
     costs = [w for q in trend.cost for w in reading.right.get(q, [])]
-    if (reading.wrong or reading.denied) and gains and costs and not reading.certain:
-        return review("This says what is gained and what is paid, and something else that may turn it round; a person will read it.",
+    if (reading.wrong or reading.denied) and (gains and costs and not reading.certain or reading.guessed):
+        return review("This says something that may turn a direction round; a person will read it.",
                       tuple(reading.wrong + reading.denied))
     if reading.wrong:
         return deny("This turns a direction round, or says both ways.", tuple(reading.wrong))

@@ -14,7 +14,7 @@ from .listed import listed
 from .prose import features
 from .words import Sentence
 
-ENOUGH = 0.5
+ENOUGH = 0.45
 """Award only from this score on."""
 SHORT = 0.2
 """The same for texts of fewer than nine words, which tell less."""

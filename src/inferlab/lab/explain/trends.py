@@ -49,6 +49,8 @@ class Reading:
     unsure: list[str] = field(default_factory=list)
     factors: list[str] = field(default_factory=list)
     mentioned: bool = False
+    guessed: bool = False
+    """Whether the way of the lever that a wrong effect was read with comes of a comparison or of a bare `without`."""
     certain: bool = False
     """Whether a wrong or denied effect stands in one clause with its lever: `more steps are faster`."""
 
@@ -117,6 +119,7 @@ def read_trend(parts: list[Sentence], trend: Trend, rubric: Rubric, vocabulary: 
             before = len(reading.wrong) + len(reading.denied)
             _place(reading, e, pull, signs, hedged and _doubts(sentence, e), bool(saturated), inside, own)
             if len(reading.wrong) + len(reading.denied) > before:
+                reading.guessed |= bool(trend.asked) and pull == -SIGN[trend.asked] and not _named(sentence, found, trend, vocabulary)
                 reading.certain |= any(at < e.at and not any(t.kind == "punct" or t.word in lex.BREAKS | {"and"} for t in sentence.tokens[at:e.at]) for at, _ in levers)
         if levers:
             carried = levers[-1][1]
@@ -228,6 +231,13 @@ def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary:
                     and not (trend.asked and any(t.kind == "amount" for t in tokens[max(0, m.at - 3):m.at]))
                     and not any(t.word in ("fewer", "few", "less", "low", "half") for t in tokens[max(0, m.at - 4):m.at])]
     return sorted(set(out))
+
+
+def _named(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: Vocabulary) -> bool:
+    """Whether a sentence names the lever with its way (`fewer steps`, `without guidance`), or leaves it to the sentences before."""
+    if trend.switch:
+        return any(m.term == trend.lever for m in vocabulary.mentions(sentence))
+    return any(e.quantity == "lever" and e.sign and e.strong for e in found)
 
 
 def _alone(tokens: tuple, n: int) -> bool:
