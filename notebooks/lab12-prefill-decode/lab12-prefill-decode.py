@@ -266,6 +266,19 @@ opened.table()
 # Norm, attention, norm, MLP, and every shape between them is `(1, tokens, width)`: **the token axis goes through the whole block
 # untouched**. Only `cache.update` is different. In step 2 one key goes in, and all 129 come out: it is the only place where
 # a decode call meets the tokens before it. Everything else works on the new token alone.
+#
+# And between those parts there is one thing that no call shows, the **residual**. The block put together again by hand:
+
+# %% tags=["demo"]
+block, x = model.model.layers[0], model.model.embed_tokens(ids)
+where = model.model.rotary_emb(x, torch.arange(ids.shape[1], device=lab.device)[None])
+h = x + block.self_attn(block.input_layernorm(x), where)[0]
+by_hand = h + block.mlp(block.post_attention_layernorm(h))
+print("equal to the layer's own output:", torch.equal(by_hand, block(x, position_embeddings=where)))
+
+# %% [markdown]
+# Each half *adds* to the state that came in and never replaces it: gradients reach the early layers through the plain sum, so that training
+# a deep stack stays stable, and a layer has to learn only what it contributes.
 
 # %% [markdown]
 # ## 4 · Read
@@ -1146,6 +1159,7 @@ check.score()
 # | `trade-off:` | one or two sentences: what you gain and what you pay when more sequences share each decode call (a larger batch) |
 # | `calls:` | typed: forward calls of this run |
 # | `length:` | typed: tokens in the cache at its end |
+# | `readings:` | typed: how often the weights are read after the first token is there |
 # | `shape:` | typed: the shape of `input_ids` in each later call |
 # | `again:` | typed: token positions that all calls together would have computed without a cache |
 # | `gain:` | typed, such as `memory down`: what 8 sequences in one decode call improve over 8 calls of one |
@@ -1162,6 +1176,7 @@ explained = run  # %%explain looks the numbers of your answer up in the newest t
 # trade-off: A larger batch reads the weights once for all sequences, so the throughput goes up, but each call takes longer and the caches need more memory.
 # calls: 24
 # length: 151
+# readings: 23
 # shape: (1, 1)
 # again: 3348
 # gain: throughput up
@@ -1172,9 +1187,10 @@ explained = run  # %%explain looks the numbers of your answer up in the newest t
 from inferlab.lab import Check, reference
 
 check = Check("phases-calls", points=1)
-with check.part("`calls:` and `length:` are filled in (graded when you hand it in)", weight=0):
+with check.part("`calls:`, `length:` and `readings:` are filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("two-phases").get("calls"), "`calls:` is empty")
     check.true(check.explanation("two-phases").get("length"), "`length:` is empty")
+    check.true(check.explanation("two-phases").get("readings"), "`readings:` is empty")
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.explain import typed
 
@@ -1198,15 +1214,22 @@ def facts():
                             "length": lengths[-1], "again": sum(lengths)}
 
 
-with check.part("the calls of the run"):
+with check.part("the calls of the run", weight=1):
     told, count = check.explanation("two-phases"), facts()["calls"]
     check.mistake("the last token is never fed back: n tokens need n calls", when=typed(told, "calls", count + 1).verdict == "award")
     outcome = typed(told, "calls", count)
     check.true(outcome.verdict == "award", outcome.reason)
-with check.part("the tokens in the cache at the end"):
+with check.part("the tokens in the cache at the end", weight=1):
     told, last = check.explanation("two-phases"), facts()["length"]
     check.mistake("the last token was returned and never fed, so the cache has nothing of it", when=typed(told, "length", last + 1).verdict == "award")
     outcome = typed(told, "length", last)
+    check.true(outcome.verdict == "award", outcome.reason)
+with check.part("the readings of the weights after the first token", weight=2):
+    told, count = check.explanation("two-phases"), facts()["calls"]
+    check.mistake("the first reading is prefill's, and it makes the first token", when=typed(told, "readings", count).verdict == "award")
+    check.mistake("the prompt does not dominate a long answer: every later call reads all weights again",
+                  when=typed(told, "readings", 1).verdict == "award")
+    outcome = typed(told, "readings", count - 1)
     check.true(outcome.verdict == "award", outcome.reason)
 ### END HIDDEN TESTS
 check.score()

@@ -278,6 +278,7 @@ def diagnose():
 # trade-off: A larger batch reads the weights once for all sequences, so the throughput goes up, but each call takes longer and the caches need more memory.
 # calls: 24
 # length: 151
+# readings: 23
 # shape: (1, 129)
 # again: 151
 # gain: throughput up
@@ -290,18 +291,20 @@ def diagnose():
 # trade-off: A larger batch reads the weights once for all sequences, so the throughput goes up, but each call takes longer and the caches need more memory.
 # calls: 25
 # length: 152
+# readings: 24
 # shape: (1, 1)
 # again: 3348
 # gain: throughput up
 # cost: latency up
 
-# %% wrong="two-phases" name="the batch grows, and 24 calls of 128" keeps={"phases-calls": 1, "phases-again": 0.5, "phases-gain-cost": 1, "phases-state": 1, "phases-trade-off": 1}
+# %% wrong="two-phases" name="the batch grows, 24 calls of 128, and the weights are read once" keeps={"phases-calls": 0.5, "phases-again": 0.5, "phases-gain-cost": 1, "phases-state": 1, "phases-trade-off": 1}
 # %%explain two-phases
 # state: A decode step uses the KV cache that prefill filled, which saves it from running the prompt again.
 # axis: The batch axis grows from 1 to 24 because every call adds one sequence.
 # trade-off: Batching gives more tokens per second, but the caches need more memory.
 # calls: 24
 # length: 151
+# readings: 1
 # shape: (1, 1)
 # again: 3072
 # gain: throughput up
@@ -314,6 +317,7 @@ def diagnose():
 # trade-off: Batching makes each user's latency lower and needs less memory.
 # calls: 24
 # length: 151
+# readings: 23
 # shape: (1, 1)
 # again: 3348
 # gain: latency down
@@ -326,6 +330,20 @@ def diagnose():
 # trade-off: A larger batch raises the throughput, but each call takes longer.
 # calls: 24
 # length: 151
+# readings: 23
+# shape: (1, 1)
+# again: 3348
+# gain: throughput up
+# cost: latency up
+
+# %% wrong="two-phases" name="the first reading counts as a later one" keeps={"phases-calls": 0.5, "phases-again": 1, "phases-gain-cost": 1, "phases-state": 1, "phases-axis": 1, "phases-trade-off": 1}
+# %%explain two-phases
+# state: The cache holds the keys and values of the 128 prompt tokens, so a decode step does not have to compute them again.
+# axis: The number of tokens drops from 128 to 1 after the first call, and the KV cache grows to 151 tokens.
+# trade-off: A larger batch raises the throughput, but each call takes longer.
+# calls: 24
+# length: 151
+# readings: 24
 # shape: (1, 1)
 # again: 3348
 # gain: throughput up
