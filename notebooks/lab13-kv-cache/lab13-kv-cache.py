@@ -366,23 +366,23 @@ check.score()
 
 # %% [markdown]
 # The picture to it: what the number of key/value heads does, and what one byte for each number does in place of four. The three models differ in nothing but
-# `num_key_value_heads`; their bytes of a token come from real caches of real runs. The curve with 8 bits is a
-# quarter of one of them, without scales.
+# `num_key_value_heads`; their bytes of a token come from real caches of real runs. So do those of the
+# fourth, a cache in fp8 (it is lab 17's): a quarter of the numbers' bytes, and a scale on top for each group of 32.
 
 # %%
 from inferlab.lab.kvcaches import cache_curves
+from inferlab.lab.lowbits import small_cache
 from inferlab.models.language import random_model
 from transformers import LlamaConfig
 
 per_token = {}
-for label, kv in (("multi-head: 8 kv heads", 8), ("grouped-query: 2", 2), ("multi-query: 1", 1)):
+for label, kv in (("multi-head: 8 kv heads", 8), ("grouped-query: 2", 2), ("multi-query: 1", 1), ("grouped-query: 2, fp8", 2)):
     other = random_model(LlamaConfig(hidden_size=256, intermediate_size=704, num_hidden_layers=8, num_attention_heads=8,
                                      num_key_value_heads=kv, vocab_size=1024), lab.device, torch.float32)
-    filled = DynamicCache(config=other.config)
+    filled = small_cache(other.config, float8=True) if "fp8" in label else DynamicCache(config=other.config)
     other(torch.full((1, 50), 7, device=lab.device), None, None, filled, logits_to_keep=1)
     per_token[label] = real_bytes(filled) / 50
     print(f"{label:24} {per_token[label]:8,.0f} bytes a token")
-per_token["grouped-query, 8 bits"] = per_token["grouped-query: 2"] / 4
 
 # %% tags=["demo"]
 cache_curves(per_token, [2**k for k in range(7, 18)], {"weights, 32 bits": 4 * weights, "weights, 4 bits": weights / 2},
