@@ -241,7 +241,7 @@ filmstrip([x[0].clamp(0, 1).permute(1, 2, 0).float().cpu().numpy() for x in show
 # %% [markdown]
 # ### Peak against resolution
 #
-# A thin copy of the decoder (a quarter of the channels, random weights, the same class) goes up to 384x384 within your
+# A thin copy of the decoder (a quarter of the channels, random weights, the same class) goes up to 320x320 within your
 # patience. Before you run the cell: which of the three lines will be nearly flat?
 
 # %% tags=["demo"]
@@ -251,7 +251,7 @@ thin = thin_vae()
 curves = {}
 for name in ("plain", "slicing", "tiling"):
     with knob(thin, None if name == "plain" else name):
-        curves[name] = {8 * side: measure(lambda: thin.decode(torch.zeros(2, 4, side, side)).sample)["peak"] for side in (16, 32, 48)}
+        curves[name] = {8 * side: measure(lambda: thin.decode(torch.zeros(2, 4, side, side)).sample)["peak"] for side in (16, 32, 40)}
 peak_curves(curves, title="Slicing moves the curve down, tiling bends it", how="live tensors, 2 pictures, thin decoder")
 
 # %% [markdown]
@@ -484,7 +484,7 @@ from inferlab.trace import trace
 
 
 def draw():
-    return pipe("a large red circle", num_inference_steps=3, guidance_scale=4.0, output_type="pt",
+    return pipe("a large red circle", num_inference_steps=2, guidance_scale=4.0, output_type="pt",
                 generator=torch.Generator().manual_seed(SEED)).images
 
 
@@ -498,7 +498,7 @@ with trace(pipe) as offloaded:
 remove_hook_from_module(pipe.unet, recurse=True)
 traced_events["each call"] = residency_events(offloaded.rows(), names, lab.device)
 print("the same picture, bit for bit:", torch.equal(first, second))
-print(f"one call of the UNet: {usual['unet'].ms / 3:.0f} ms plain, {offloaded['unet'].ms / 3:.0f} ms with its weights on the way")
+print(f"one call of the UNet: {usual['unet'].ms / 2:.0f} ms plain, {offloaded['unet'].ms / 2:.0f} ms with its weights on the way")
 
 # Sequential offload is the same hook at every layer: the weights come in piece by piece.
 cpu_offload(pipe.unet, execution_device=torch.device(lab.device))
@@ -507,7 +507,7 @@ with trace(pipe) as piecewise:
 remove_hook_from_module(pipe.unet, recurse=True)
 pipe.unet.to(lab.device)
 pieces = sum(row["name"].endswith("pre_forward") for row in piecewise.rows())
-print(f"layer by layer: {pieces // 3} hooks a call, {piecewise['unet'].ms / 3:.0f} ms; the same picture: {torch.equal(first, third)}")
+print(f"layer by layer: {pieces // 2} hooks a call, {piecewise['unet'].ms / 2:.0f} ms; the same picture: {torch.equal(first, third)}")
 
 # %% tags=["demo"]
 if lab.device == "cpu":
@@ -529,7 +529,7 @@ else:
     with trace(pipe) as grouped:
         draw()
     pipe.unet = at_home
-    print(f"group offload: {grouped['unet'].ms / 3:.0f} ms a call; its copies run ahead of the layers, and no move stands in the trace")
+    print(f"group offload: {grouped['unet'].ms / 2:.0f} ms a call; its copies run ahead of the layers, and no move stands in the trace")
 
 # %% tags=["demo"]
 CHAINS = {"none": (), "each call": ("unet",), "model": ("text_encoder", "unet", "vae")}
