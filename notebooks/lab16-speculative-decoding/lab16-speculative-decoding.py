@@ -55,7 +55,7 @@ for name, model in (("target", target), ("draft", draft)):
 # | the **cache** | | forgets the $\gamma - n$ positions that were rejected | one crop |
 #
 # A decode step of a large model spends its time on reading weights (or, for a small model, on launching kernels), not on
-# arithmetic. Five positions in one pass cost it hardly more than one. So a round that keeps $n$ tokens gives $n + 1$ tokens for
+# arithmetic. Five positions in one pass then cost it hardly more than one (on a CPU, where arithmetic is slow, clearly more: exercise 8 measures it). So a round that keeps $n$ tokens gives $n + 1$ tokens for
 # the price of one target pass and $\gamma$ cheap ones. Every round gives at least one token: even a useless draft only
 # costs time.
 
@@ -918,6 +918,21 @@ took = {who: median(call.ms for call in run.find(name)[1:]) for who, name in nam
 print(f"layers    {draft.config.num_hidden_layers / target.config.num_hidden_layers:.3f}")
 print(f"bytes     {draft.num_parameters() / target.num_parameters():.3f}")
 print(f"measured  {took['draft'] / took['target']:.3f}")
+
+# %% tags=["demo"]
+from inferlab.lab.roofline import best_seconds
+
+costs = {}
+for width in (1, 5, 9):
+    piece = story[:, :width]
+    costs[width] = best_seconds(lambda piece=piece: target(piece), lab.device)
+for width, seconds in costs.items():
+    slope = f"slope {(seconds / costs[1] - 1) / (width - 1):.3f} for each further token" if width > 1 else ""
+    print(f"a target pass over {width} tokens: {1e3 * seconds:.1f} ms  {slope}")
+
+# %% [markdown]
+# Verification has the **shape** of a prefill: many positions, one pass. But it is not compute-bound as a long prefill is: five tokens share each weight that is read, and a ridge lies at hundreds. On a large model
+# the pass still waits for bytes, and **that** is why it is cheap. Where few cores do the arithmetic, or where a large batch already fills them, the slope is far from 0.
 
 # %% [markdown]
 # **Where does a draft come from?** Usually it is a **smaller variant of the same family**, which shares the tokenizer and has read much the same text: that is the pair of this lab. Or it is a small

@@ -756,7 +756,7 @@ for name, kind in kinds.items():
 # %% [markdown]
 # ### Exercise 7 · Who gains?
 #
-# *difficulty 2 of 3 · 8 minutes · 2 points*
+# *difficulty 2 of 3 · 11 minutes · 2 points*
 #
 # On a device that does `flops` operations and reads or writes `bandwidth` bytes a second, a step takes at least
 # $\max(\text{FLOPs}/\text{flops},\ \text{bytes}/\text{bandwidth})$. With quantized weights that are restored on the fly, the FLOPs stay the same: only bytes shrink. Count, for a model of
@@ -770,11 +770,16 @@ for name, kind in kinds.items():
 # Write `speedup(n, tokens, training, bits, flops, bandwidth)`: the least time of the step with 16-bit weights over its least time with `bits`-bit
 # weights, a `float`.
 #
+# Training has a second trouble: it does not only read weights, it **moves** them, a little at a time. Suppose that nothing but codes is kept: after every step the
+# new weights are rounded to the grid again. Write `survives(w, update, bits, group)`: the share of weights, a `float` from 0 to 1, whose code is another one after `update` was
+# added. `w` is `(rows, columns)` `float32` and lies on its grid already (it has been restored), `update` has the same shape, no group is all zeros, and the scales stay those of `w`.
+#
 # <details><summary>Hint</summary>
-# One inner function for the least time of a step, called with 16 and with <code>bits</code>.
+# One inner function for the least time of a step, called with 16 and with <code>bits</code>. And a number that lies on a grid is rounded back to where it was
+# unless it moved by more than ... of a step.
 # </details>
 
-# %% exercise="speedup" provides=["speedup"] difficulty=2 minutes=8
+# %% exercise="speedup" provides=["speedup", "survives"] difficulty=2 minutes=11
 def speedup(n, tokens, training, bits, flops, bandwidth):
     """Least time of the step with 16-bit weights over the least time with `bits`-bit weights."""
     ### BEGIN SOLUTION
@@ -785,7 +790,16 @@ def speedup(n, tokens, training, bits, flops, bandwidth):
     return float(least(16) / least(bits))
     ### END SOLUTION
 
+
+def survives(w, update, bits, group):
+    """Share of the weights on a grid that an update moves to another code, with the scales of `w`."""
+    ### BEGIN SOLUTION
+    step = w.unflatten(-1, (-1, group)).abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
+    return float((update.unflatten(-1, (-1, group)).abs() > step / 2).float().mean())
+    ### END SOLUTION
+
 # %% check="speedup" points=2
+import torch
 from inferlab.lab import Check, close
 
 check = Check("speedup", points=2)
@@ -814,13 +828,46 @@ with check.part("a training step of a single token", weight=1):
     got = asked_speedup(1e9, 1, True, 8, 800e12, 4e12)
     check.mistake("the optimizer's bytes stay: 24 a weight", when=close(got, 2.0, tol=1e-6) or close(got, 8 / 6, tol=1e-6))
     check.close(got, 32 / 30, tol=1e-6)
+with check.part("the share of an update that survives", weight=2):
+    grid, moves = torch.tensor([[7.0, -2, 1, 3, 70, 20, -10, 30]]), torch.tensor([[0.4, -0.6, 0.7, 1.2, -6, 5.5, -0.9, 3]])
+    got = [check.learner.survives(grid, moves, 4, group) for group in (4, 8)]
+    check.true(all(isinstance(value, float) for value in got), "return a float")
+    check.mistake("half a step is enough: rounding goes to the nearest code", when=close(got, [1 / 8, 0.0], tol=1e-6))
+    check.mistake("an update goes up or down: its size counts", when=close(got, [3 / 8, 1 / 8], tol=1e-6))
+    check.mistake("this is the share that is lost: an update of less than half a step is rounded away", when=close(got, [3 / 8, 6 / 8], tol=1e-6))
+    check.mistake("each group has a step of its own, and a finer one where its largest weight is small", when=got[0] == got[1])
+    check.close(got, [5 / 8, 2 / 8], tol=1e-6)
+    fine = torch.where(grid == 7, 127.0, torch.where(grid == 70, 1270.0, grid))  # the same steps, with 8 bits
+    check.close(check.learner.survives(fine, moves, 8, 4), 5 / 8, tol=1e-6)
 ### END HIDDEN TESTS
 check.score()
 
 # %% [markdown]
 # In FLOPs per byte: a decode step of one sequence does 1 with 16-bit weights and 4 with 4-bit ones. A training step over 8,192 tokens does about 1,500, far to the
-# right of every ridge. So the same trick saves inference time and saves training nothing but memory. The picture, for an 8-B model on a device with
-# 800 TFLOP/s and 4 TB/s:
+# right of every ridge. So the same trick saves inference time and saves training nothing but memory. The six FLOPs a weight and token are no rule of thumb:
+# torch counts them here, around forward and backward of the bundled model over 2 texts of 64 tokens.
+
+# %% tags=["demo"]
+from torch.utils.flop_counter import FlopCounterMode
+
+trained, _ = load_language_model("bundled", lab.device, dtype=torch.float32)
+trained.set_attn_implementation("eager")
+batch = torch.arange(128, device=lab.device).view(2, 64)
+counted = []
+for backward in (False, True):
+    with torch.enable_grad(), FlopCounterMode(display=False) as counter:
+        loss = trained(batch, labels=batch, use_cache=False).loss
+        if backward:
+            loss.backward()
+    counted.append({str(op): flops for op, flops in counter.get_flop_counts()["Global"].items()}["aten.mm"])
+matrices = sum(weight.numel() for weight in trained.parameters() if weight.dim() == 2)
+print(f"forward {counted[0]:,}, with backward {counted[1]:,} FLOPs: {counted[1] / counted[0]:.2f} times as many")
+print(f"6 * {matrices:,} weights * {batch.numel()} tokens = {6 * matrices * batch.numel():,}")
+print(f"bytes of a step as in the table, 16-bit weights: {32 * matrices:,}; FLOPs per byte: {counted[1] / (32 * matrices):.0f}")
+
+# %% [markdown]
+# The bytes of a step do not depend on the tokens and the FLOPs do: at 128 tokens this is 24 FLOPs per byte, still left of a ridge of 200; a batch of thousands of tokens is compute-bound, and there fewer
+# bytes of weights save no time. The picture, for an 8-B model on a device with 800 TFLOP/s and 4 TB/s:
 
 # %% tags=["demo"]
 from inferlab.lab.roofline import Cost, Dot, Rates, roofline
@@ -831,6 +878,30 @@ dots += [Dot("16 or 4 bits", Cost(int(6 * n * 8192), 0, int(n * (16 / 4 + 28)), 
 roofline(device, dots, title="Fewer bits move decode up the roof; training was at the top already")
 
 # %% [markdown]
+# Time is not the only thing that training loses. Sixty steps of plain gradient descent on one small linear fit, with the weights kept in floating point, or rounded by your
+# `quantize` after every step:
+
+# %% tags=["demo"]
+with when_written("quantize", "restore", "survives"):
+    made = torch.Generator().manual_seed(SEED)
+    inputs, aim, begin = (torch.randn(*shape, generator=made) for shape in ((256, 32), (8, 32), (8, 32)))
+    for bits in (None, 8, 4):
+        weights, losses, alive = begin, [], []
+        for _ in range(61):
+            weights = restore(*quantize(weights, bits, 32)) if bits else weights
+            miss = inputs @ (weights - aim).T
+            update = -0.1 * miss.T @ inputs / len(inputs)
+            losses.append(f"{miss.square().mean():.2f}")
+            alive.append(f"{survives(weights, update, bits, 32):.0%}" if bits else "all")
+            weights = weights + update
+        print(f"{f'{bits} bits' if bits else 'float32':8} loss at steps 0, 20, 40, 60: {', '.join(losses[::20]):27} updates that survive: {', '.join(alive[::20])}")
+    print(f"for comparison, the right weights rounded once, to 4 bits: loss {(inputs @ (restore(*quantize(aim, 4, 32)) - aim).T).square().mean():.2f}")
+
+# %% [markdown]
+# In four bits the loss stalls: nearly every update is smaller than half a step and is rounded away, whatever its direction. The grid could **hold** a far better answer (last line); small steps do
+# not get there. This is how too few bits hurt convergence, and why training in low precision keeps `float32` master weights (the table counts them), which collect small updates until
+# one of them moves a code.
+#
 # And on the machine in front of you? The bundled model is so small that a decode step is bound by launching operations, and restoring
 # weights adds some. (Shown, not graded.)
 
@@ -1133,7 +1204,8 @@ check.score()
 # * **An outlier is not noise.** Clip it, and the model is another one. Its size can be moved to where it does no harm.
 # * **Fewer bits are not always faster.** They save bytes. Where a step is bound by bytes (a large model, few sequences) that is time; where it is bound
 #   by arithmetic or by launches it is not, and restoring the weights is extra work.
-# * **Training gains no time from it**: thousands of tokens share each weight that is read, and the optimizer's state is larger than the weights.
+# * **Training gains no time from it**: thousands of tokens share each weight that is read, and the optimizer's state is larger than the weights. And an update
+#   below half a step is rounded away, so with codes alone it may not converge.
 #
 # Say it out loud, as in an interview: what is stored, along which axis a scale is shared, what an outlier does, which ledger each method
 # touches, and in which regime it saves time. The class in section 4 is that of transformers 5.17 to 5.24, the int8 format torchao 0.18's.

@@ -148,11 +148,16 @@ def cache_ledger(layers, kv_heads, head_dim, prompt, new, group, residual):
     coded = values * (prompt + new - 1 - full)
     return {"codes": coded, "scales": 4 * coded // group, "full": 4 * values * full}
 
-# %% wrong="speedup" name="the ratio of the bits" keeps=0.333333
+# %% wrong="speedup" name="the ratio of the bits" keeps=0.75
 def speedup(n, tokens, training, bits, flops, bandwidth):
     return 16 / bits
 
-# %% wrong="speedup" name="FLOPs shrink as well" keeps=0.666667
+
+def survives(w, update, bits, group):
+    step = w.unflatten(-1, (-1, group)).abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
+    return float((update.unflatten(-1, (-1, group)).abs() > step / 2).float().mean())
+
+# %% wrong="speedup" name="FLOPs shrink as well" keeps=1
 def speedup(n, tokens, training, bits, flops, bandwidth):
     def least(width):
         moved = n * (2 * width / 8 + 28) if training else n * width / 8
@@ -160,13 +165,49 @@ def speedup(n, tokens, training, bits, flops, bandwidth):
 
     return float(least(16) / least(bits))
 
-# %% wrong="speedup" name="the optimizer reads and writes nothing" keeps=1.666667
+
+def survives(w, update, bits, group):
+    step = w.unflatten(-1, (-1, group)).abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
+    return float((update.unflatten(-1, (-1, group)).abs() > step / 2).float().mean())
+
+# %% wrong="speedup" name="the optimizer reads and writes nothing" keeps=1.75
 def speedup(n, tokens, training, bits, flops, bandwidth):
     def least(width):
         moved = n * 2 * width / 8 if training else n * width / 8
         return max((6 if training else 2) * n * tokens / flops, moved / bandwidth)
 
     return float(least(16) / least(bits))
+
+
+def survives(w, update, bits, group):
+    step = w.unflatten(-1, (-1, group)).abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
+    return float((update.unflatten(-1, (-1, group)).abs() > step / 2).float().mean())
+
+# %% wrong="speedup" name="an update needs a whole step" keeps=1.5
+def speedup(n, tokens, training, bits, flops, bandwidth):
+    def least(width):
+        moved = n * (2 * width / 8 + 28) if training else n * width / 8
+        return max((6 if training else 2) * n * tokens / flops, moved / bandwidth)
+
+    return float(least(16) / least(bits))
+
+
+def survives(w, update, bits, group):
+    step = w.unflatten(-1, (-1, group)).abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
+    return float((update.unflatten(-1, (-1, group)).abs() > step).float().mean())
+
+# %% wrong="speedup" name="one step for all groups" keeps=1.5
+def speedup(n, tokens, training, bits, flops, bandwidth):
+    def least(width):
+        moved = n * (2 * width / 8 + 28) if training else n * width / 8
+        return max((6 if training else 2) * n * tokens / flops, moved / bandwidth)
+
+    return float(least(16) / least(bits))
+
+
+def survives(w, update, bits, group):
+    step = w.abs().amax() / (2 ** (bits - 1) - 1)
+    return float((update.unflatten(-1, (-1, group)).abs() > step / 2).float().mean())
 
 # %% wrong="what-shrank" name="the cache shrank" keeps={"shrank-cache": 0, "shrank-dtype-table": 0, "shrank-gain-cost": 0, "shrank-state": 0, "shrank-axis": 0, "shrank-trade-off": 0}
 %%explain what-shrank
