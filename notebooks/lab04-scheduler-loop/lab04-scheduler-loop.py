@@ -1414,7 +1414,8 @@ def facts():
 
 
 RUBRIC = Rubric(
-    question="Which shape or axis matters in this run, with its numbers.",
+    question="Which shape or axis matters in this run, with its numbers, in the run that was traced in section 3, four steps of DDIM, "
+    "guidance 4.0.",
     lab="The UNet's batch is 2 where the step's is 1: that is guidance, which runs inline and which the trace therefore infers.",
     terms={
         **terms("latents", "unet", "batch", "channels", latents="+state"),

@@ -1228,6 +1228,7 @@ RUBRIC = Rubric(
             "vocabulary grows/becomes": "The vocabulary is the same as ever.",
             "width grows/becomes": "What is wider is the number of tokens that go in, nothing inside the model.",
             "says: batch/vocabulary/vocab/hidden/head/layer/feature/channel axis/dimension is longer/larger/bigger/wider, is the batch/vocabulary/vocab/hidden/embedding/head/heads/layer/layers/feature/channel, it's the batch/vocabulary/vocab/hidden/embedding/head/layer/feature/channel, "
+            "batch axis/dimension .. longer/larger/bigger/wider, 4 rows, four rows, "
             "78 in every, 78 in each, 78 per pass, feature/features/hidden/head/heads/layer/layers/vocabulary/vocab axis/dimension has/gets/grows/goes/becomes, batch axis/dimension has/gets/grows/goes/becomes, axis 0 is/has/grows/gets/becomes, dim 0 is/has/grows, first axis is/has/grows, first dimension is/has/grows, batch of 5, batch of five, batch size 5, batch size of 5, batch size is 5, five sequences, 5 sequences, 5 parallel sequences, five parallel sequences, one row for each, sequences in parallel, candidates in parallel as, 5 rows, five rows": "The batch stays 1: what is longer is the axis of the tokens.",
             "says: instead of 5, instead of five, rather than 5, rather than five, shorter than in plain, shorter than in normal": "The other way round: plain decoding gives the target one token a pass.",
         },

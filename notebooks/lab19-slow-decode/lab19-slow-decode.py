@@ -929,7 +929,7 @@ RUBRIC = Rubric(
     slots={"axis": Slot(
         topic=["batch"],
         deny={
-            "says: weights grow/grows/increase/increases/double/rise/quadruple/multiply, weights go/goes/went up, weights .. larger/bigger, "
+            "says: weights grow/grows/increase/increases/double/rise/quadruple/multiply, weights go/goes/went up, weights .. larger/bigger, weights .. grow/grows with, "
             "weights for each of the four, weights four times, four times the weights": "The weights are read once, however many sequences there are.",
             "says: layers grow/increase, layers go up, more layers": "The number of layers has nothing to do with the batch.",
             "hidden grow/increase/extend/expand": "Only the batch axis grows.",
@@ -938,7 +938,7 @@ RUBRIC = Rubric(
             "says: 4 down to 1, from 4 to 1, 4 to 1, four to one, from four to one, batch shrinks/drops/falls/decreases, "
             "batch axis shrinks/drops/falls/decreases, batch goes down, sequence length grows/increases, length axis become/becomes/gets longer, "
             "length becomes/gets longer, more tokens of/for one, 4 tokens for/of one, token axis grows/increases, "
-            "batch stays/remains/is unchanged, batch axis stays, batch stays, batch size stays, get merged, are merged into": "Four sequences are four rows of the batch instead of one.",
+            "batch axis does not grow, batch does not grow, batch stays/remains/is unchanged, batch axis stays, batch stays, batch size stays, get merged, are merged into": "Four sequences are four rows of the batch instead of one.",
         },
         amounts=Amounts(shapes=["four", "one"], counts={"batch": [1, 4], "weights": ["weights", 23.6], "tokens": [1, 4], "length": [1, 4], "layers": [8]}, key=["batch=4"]),
         loose=True,

@@ -45,6 +45,9 @@ LABS = {"02": "lab02-denoising-step", "04": "lab04-scheduler-loop", "10": "lab10
     ("of the", "10", "axis", "In width and height a tile has only 16 of the 32 positions, while 2 pictures remain in each call.", "award"),
     ("second pair", "11", "axis", "At vae.decode 4 channels -> 3 and 16 -> 128 per side.", "award"),
     ("left as it was", "11", "axis", "The shape goes (1,4,16,16) -> (1,3,128,128), and vae.decode leaves the shape at (1,4,16,16).", "deny"),
+    ("goes in, comes out", "11", "axis", "vae.decode squeezes the picture: (1, 3, 128, 128) goes in and (1, 4, 16, 16) comes out", "deny"),
+    ("no larger than", "10", "axis",
+     "The batch axis is left alone: the input of shape (2, 4, 32, 32) reached the decoder as tiles no larger than (2, 4, 16, 16).", "review"),
     ("ellipsis", "10", "axis", "Height and width are cut, from 32 to 16; the batch (2) not.", "award"),
 ])
 def test_kind(kind, lab, slot, text, verdict):

@@ -10,6 +10,8 @@ from .words import Sentence
 _BECOMES = frozenset(listed("to becomes become becoming -> \u2192 => into turns turned gives shrinks grows"))
 _BACK = frozenset(listed("instead from was were used than before out rather originally again back then"))
 _LEAVES = frozenset(listed("leaves leave leaving left"))
+_IN = frozenset(listed("in enters enter input inputs"))
+_OUT = frozenset(listed("out leaves leave output outputs"))
 _STAYS = frozenset(listed("stay stays stayed remain remains remained keeps kept unchanged constant"))
 _INTO = frozenset(listed("in inside within at into for to entering enters enter through reaches reach meets meet"))
 _GETS = frozenset(listed("gets get sees see receives receive takes take has have handles eats given accepts runs processes works"))
@@ -33,6 +35,9 @@ def turned(sentence: Sentence, moves: list[tuple[object, object]]) -> list[str]:
                         and not any(w in (",", ";", "while", "whereas") for w in between) and ("to" not in between or set(between) & (_BECOMES - {"to"}) or any(
                             t.word == "from" for t in tokens[max(0, i - 4):i]))):
                     out.append(f"{tokens[i].word} before {tokens[j].word}")
+                elif (_is(first, after) and _is(second, before) and set(between) & _IN and not set(between) & _BACK
+                        and _OUT & {t.word for t in tokens[j + 1:j + 4]}):
+                    out.append(f"{tokens[i].word} goes in and {tokens[j].word} comes out")
             wide = isinstance(before, tuple)
             ahead = [t.word for t in tokens[max(0, i - (4 if wide else 2)):i]]
             near = ahead + ([t.word for t in tokens[i + 1:i + 5]] if wide else [])

@@ -57,6 +57,8 @@ def negators(tokens: tuple[Token, ...]) -> list[int]:
                 continue
             if t.word == "not" and i and tokens[i - 1].word == "if":
                 continue  # `if not, ...`
+            if t.word in ("no", "not") and any(w.word == "than" for w in tokens[i + 2:i + 4]):
+                continue  # `no larger than`: a bound, not a denial of what follows
             if not ((t.word == "not" or t.word.endswith("n't")) and after in ("only", "just", "surprisingly", "merely")) and not (t.word == "no" and after in (
                     "wonder", "matter", "doubt")):
                 out.append(i)
