@@ -1,6 +1,7 @@
-"""What each process of a parallel run does: `python -m inferlab.lab.rankwork JOB` reads a job, forks its ranks, writes files.
+"""What each process of a parallel run does: `python -m inferlab.lab.rankwork JOB` reads a job, starts its ranks, writes files.
 
-The libraries are imported once, here, and every rank is a fork of this process, made before torch has computed anything.
+On the CPU the libraries are imported once, here, and every rank is a fork of this process, made before torch has computed
+anything. On GPUs every rank is a process of its own from the start.
 """
 
 from __future__ import annotations
@@ -147,14 +148,16 @@ def rank_main(job: dict, rank: int, folder: str) -> None:
 
 
 def main(folder: str) -> int:
-    """Fork the ranks of the job in `folder`/job.json and wait for them; 0 if each of them ended well."""
+    """Start the ranks of the job in `folder`/job.json and wait for them; 0 if each of them ended well."""
     end_with_parent()
-    import transformers.models.llama.modeling_llama  # noqa: F401 - before the fork: once for all ranks
-
-    import inferlab.trace  # noqa: F401 - likewise
-
     job = json.loads(Path(folder, "job.json").read_text("utf-8"))
-    processes = [multiprocessing.get_context("fork").Process(target=rank_main, args=(job, rank, folder), daemon=True)
+    # an import may look at the cards (torchao's does), and CUDA then works in no fork: there, each rank is a process from nothing
+    start = "spawn" if job["device"].startswith("cuda") else "fork"
+    if start == "fork":
+        import transformers.models.llama.modeling_llama  # noqa: F401 - before the fork: once for all ranks
+
+        import inferlab.trace  # noqa: F401 - likewise
+    processes = [multiprocessing.get_context(start).Process(target=rank_main, args=(job, rank, folder), daemon=True)
                  for rank in range(job["ranks"])]
     for process in processes:
         process.start()
