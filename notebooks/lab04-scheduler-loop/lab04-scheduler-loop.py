@@ -1437,7 +1437,8 @@ RUBRIC = Rubric(
                 at={"unet": {"batch": 2}, "scheduler": {"batch": 1}},
             ),
             loose=True,
-            deny={"says: token axis, channels .. into 3, channels .. to 3, channel is more important": "The latents keep their channels in the loop.",
+            deny={"says: one channel for each, channel for each step, number of channels matters, row per picture/image, row for each picture/image, two pictures/images, text axis, prompt axis": "The batch is 2 because each picture is predicted with and without the prompt.",
+                  "says: token axis, channels .. into 3, channels .. to 3, channel is more important": "The latents keep their channels in the loop.",
                   "says: called/runs/evaluated twice .. step/timestep, two calls .. step/timestep, twice per step/timestep":
                   "Guidance doubles the batch of each call, not the number of calls."},
             topic=["batch", "steps", "calls", "unet"],
@@ -1486,7 +1487,7 @@ RUBRIC = Rubric(
         "quality": "picture quality, image quality, picture*, image*, result*",
     },
     slots={"trade-off": Slot(
-        deny={"says: exactly the same picture/image, same picture/image only/just/but, pay nothing, dont pay anything, don't pay anything, for free, "
+        deny={"says: the very same picture/image, nothing is lost, arrives/ends at the same picture/image/place, exactly the same picture/image, same picture/image only/just/but, pay nothing, dont pay anything, don't pay anything, for free, "
               "picture/image stays/stay the same, quality stays the same": "It is another picture, further from the converged one.",
               "says: half the memory, halves the memory": "The memory does not depend on the number of steps."},
         trend=Trend(

@@ -978,6 +978,7 @@ RUBRIC = Rubric(
             loose=True,
             deny={
                 "* moves weights": "Tiling moves nothing: it cuts the latents.",
+                "says: output is the object, decoder's output is, output is what, latents .. enter/enters .. whole, latents .. whole .. single call": "The latents are cut, before they are decoded.",
                 "* splits weights": "The weights are not cut; the latents are.",
                 "weights go/pass/enter vae": "The weights are not cut; the latents are.",
                 "unet decodes latents": "The UNet does not decode; the VAE does.",
@@ -1046,7 +1047,7 @@ RUBRIC = Rubric(
                 "says: neither height nor width, neither width nor height, height and width stay/remain/keep, height and width are/is kept, height and width .. stay":
                     "Height and width are what is cut.",
                 "* splits channels": "The channels stay together.",
-                "says: channel axis is cut/split, channels are cut/split, height and width are not cut, no overlap, from 32 to 8, 32 becomes 8": "Height and width are cut, with an overlap; the rest stays whole.",
+                "says: batch is cut/split/halved too, batch cut/split/halved too, batch .. cut from, channel axis is cut/split, channels are cut/split, height and width are not cut, no overlap, from 32 to 8, 32 becomes 8": "Height and width are cut, with an overlap; the rest stays whole.",
                 "* splits weights": "The weights are not cut.",
             },
         )
@@ -1087,7 +1088,7 @@ RUBRIC = Rubric(
         "vae": "decoder, vae*",
     },
     slots={"trade-off": Slot(
-        deny={"says: transfer of weights, transfers between cpu, weights need/take/use less, part of the weights": "Tiling moves nothing and leaves the weights alone.",
+        deny={"says: fewer weights, memory for/of the weights, prompt is followed, follow/follows the prompt, pay/pays with transfers, transfer of weights, transfers between cpu, weights need/take/use less, part of the weights": "Tiling moves nothing and leaves the weights alone.",
               "says: tiling is lossless, pay nothing, takes/needs the same time, same speed, for free, seams exactly correct, makes it exact, is/are/stays bit-identical, output is identical, bit for bit the same": "Tiles overlap, and each normalizes by itself."},
         trend=Trend(
         "tiling", gain={"memory": "down"}, cost={"time": "up", "compute": "up", "quality": "down"}, switch=True, asked="up",

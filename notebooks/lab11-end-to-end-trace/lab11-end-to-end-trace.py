@@ -1071,7 +1071,7 @@ RUBRIC = Rubric(
                                ((4, 16, 16), (3, 128, 128))]),
         loose=True,
         deny={"batch shrinks/changes": "The batch stays as it is in the decode.", "side shrink/decrease": "The sides grow in the decode.",
-              "says: channels are expanded, positions are kept, shape stays, shape does not change, decode changes nothing": "Both the channels and the sides change in the decode.",
+              "says: leaves/keeps height and width, height and width stay/remain, nothing happens to the shape, same shape before and after, before and after, raises the channels, raises the number of channels, channels are expanded, positions are kept, shape stays, shape does not change, decode changes nothing": "Both the channels and the sides change in the decode.",
               "channels grow/increase": "There are fewer channels after the decode, not more."},
     )},
     must_award={"axis": [

@@ -1075,6 +1075,7 @@ RUBRIC = Rubric(
             "* keep/store/hold/cache/contain/remember weights": "The weights are elsewhere, and the same for every request.",
             "says: query/queries is/are kept/stored/cached/saved, query and .. kept/stored/cached/saved, queries and .. kept/stored/cached/saved, keys and queries, use/uses/reuse/reuses/read/reads the queries, ask again": "A query is used once, by its own token; it is not kept.",
             "says: keys/values of the whole/entire/all vocabulary, of the whole/entire vocabulary, of all words": "Of the tokens so far, not of the vocabulary.",
+            "says: attention score*/weight*/map*/matrix/probabilities, softmax reads/reuses/keeps, scores of the softmax": "The scores are made anew by every query; keys and values are kept.",
             "says: of only the last, of the last token only, only the last/latest/newest token": "All tokens so far are kept.",
             "others use/read/need/take/get keys": "Only attention reads them.",
             "others use/read/need/take/get cache": "Only attention reads it.",
@@ -1172,6 +1173,9 @@ RUBRIC = Rubric(
             "says: head_dim grow/increase/extend/expand, head_dim is grow/increase, head size/dim/dimension grow/increase/expand, size of the head grow/increase": "The size of a head is fixed.",
             "says: batch/first axis/size/dimension grow/increase/extend/expand, batch grow/increase/extend/expand, batch axis/size is grow/increase, batch is grow/increase":
                 "The batch is 1 in every call of this run.",
+            "says: all the axes stay, all axes stay, no axis grows, its whole room at once, room at once, from start to end": "The token axis gets one longer with every call.",
+            "says: layer axis grows, layers axis grows, adds a layer, a layer for each/every token, one layer per token": "The number of layers is fixed.",
+            "says: token axis .. shrinks, it shrinks, uses one up, is used up, one less with": "The token axis gets one longer with every call.",
             "says: layers/layer grow/increase/extend/expand, number of layers grow/increase, layers/layer are/is grow/increase": "The number of layers is fixed.",
             "says: token/tokens/sequence axis/dimension/length gets/becomes/is shorter/smaller/shrink, tokens/token get/become fewer/shorter, axis gets/becomes shorter/smaller": "The token axis gets one longer with every call.",
             "says: in/along the dimension/axis of heads/layers, in/along the heads/head/batch/layer dimension/axis, in/along the dimension/axis of the heads/batch/layers, tokens still 128, tokens stay/stays/remain 128": "Only the tokens get more.",

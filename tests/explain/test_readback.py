@@ -148,3 +148,13 @@ def test_talk_about_the_answer_is_no_talk_to_the_grader(text):
 ])
 def test_talk_to_the_grader_is_still_caught(text):
     assert instruction(text)
+
+
+def test_a_field_for_sentences_of_a_lab_of_its_own_is_read_back_and_a_typed_line_stays_short():
+    from inferlab.lab.explain.magic import explain
+
+    view = explain("two-plans", "speculation: The draft proposes a few tokens, and the target checks all of them in one pass of its own.\n"
+                   "stages: 3 because there are as many stages as there are devices in the pipeline of this plan\n")
+    spoken, stages = view.fields
+    assert "draft" in " ".join(map(str, spoken.reading)) and not spoken.remarks
+    assert stages.remarks == ["A typed line wants one short entry."] and not stages.reading

@@ -16,6 +16,7 @@ PROSE = ("state", "axis", "trade-off")
 LONGEST = 90
 SHORTEST = 5
 MOST_SENTENCES = 4
+TYPED_WORDS = 12
 
 
 @dataclass
@@ -92,7 +93,7 @@ def lint(explanation: Explanation, facts: Mapping[str, object] | None = None, la
     texts = explanation.fields(known)
     shown = list(known or [label for label in texts if label]) or list(COMMON_LABELS)
     facts = facts_of(facts)
-    subject = subject_of("\n".join(text[:600] for label, text in texts.items() if label in PROSE))
+    subject = subject_of("\n".join(text[:600] for label, text in texts.items() if _is_prose(label, text)))
     views = []
     for label in shown:
         text = texts.get(label, "")
@@ -103,14 +104,20 @@ def lint(explanation: Explanation, facts: Mapping[str, object] | None = None, la
             cleaned = clean(text[:4000])
             view.numbers = [(q, stands_in(q, facts) if facts else None) for q in find_quantities(cleaned)][:12]
             view.remarks = _remarks(label, text, cleaned)
-            if label in PROSE:
+            if _is_prose(label, text):
                 view.remarks += form_remarks(cleaned)
-                view.reading = read_back(label, text, facts, subject)
+                view.reading = read_back(label if label in PROSE else "state", text, facts, subject)
             share, piece = overlap(cleaned, lab_text) if lab_text else (0.0, "")
             if share >= 0.6:
                 view.remarks.append(f"{share:.0%} of this stands in the lab's own text (\u201c{piece[:60]}\u201d); use your own words.")
         views.append(view)
     return LintReport(explanation.name, views, list(explanation.problems), bool(facts))
+
+
+def _is_prose(label: str, text: str) -> bool:
+    """Whether a field is one for sentences: a lab may have such a field of its own, and only its text tells it from a typed line."""
+    words = text.split()
+    return label in PROSE or label not in COMMON_LABELS and len(words) > TYPED_WORDS and not words[0][0].isdigit()
 
 
 def _remarks(label: str, text: str, cleaned: str) -> list[str]:
@@ -119,8 +126,8 @@ def _remarks(label: str, text: str, cleaned: str) -> list[str]:
     if odd:
         out.append(f"There is {odd}; write in plain English letters.")
     words, count = len(cleaned.split()), len(sentences(cleaned))
-    if label not in PROSE:
-        if words > 12 or len(text) > 120:
+    if not _is_prose(label, text):
+        if words > TYPED_WORDS or len(text) > 120:
             out.append("A typed line wants one short entry.")
         elif label in ("gain", "cost") and not any(effects(s) for s in sentences(cleaned)):
             out.append("Write a quantity and its direction, like `bandwidth down`.")
