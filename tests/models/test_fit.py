@@ -47,6 +47,9 @@ def test_needs_are_the_published_sizes():
     assert language["target"] == 2 * 8_030_261_248
     assert 0.8e9 < language["draft"] < 1.2e9
     assert language["cache"] == 2 * 32 * 8 * 128 * fit.TOKENS * 2
+    lowbits = fit.lab_needs("lab17-quantization", "cuda:0")
+    assert lowbits["target"] == 4 * 8_030_261_248  # float32 on a GPU, too
+    assert 55.1e9 < sum(lowbits.values()) < 1.1 * 55.1e9  # held by the allocator at the end of the run on an H100
 
 
 @pytest.mark.parametrize(

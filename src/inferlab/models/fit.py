@@ -11,6 +11,8 @@ import torch
 LAST_PICTURE_LAB = 11
 #: Labs that open the draft model beside the target.
 WITH_DRAFT = ("lab16",)
+#: Labs that open the target in float32 on every device, and quantize it twice.
+IN_FLOAT32 = ("lab17",)
 #: Side of the pictures at full size, and the most that one decode of a lab holds at once: two pictures.
 SIDE, PICTURES = 512, 2
 #: Tokens that a language lab holds in its cache at once, all sequences together.
@@ -76,6 +78,18 @@ def language_needs(dtype: torch.dtype, draft: bool = False) -> dict[str, int]:
     return found | {"margin": MARGIN}
 
 
+def quantized_needs() -> dict[str, int]:
+    """Part -> bytes for an int8 and an int4 copy beside the float32 target, whose embedding they share: codes of a byte each,
+    for groups of 32 a scale and a zero point too; and the float tensors while the head, the largest matrix, is quantized."""
+    from .language import FULL, FULL_COMMON
+
+    sizes = FULL["target"] | FULL_COMMON
+    hidden, head = sizes["hidden_size"], sizes["vocab_size"] * sizes["hidden_size"]
+    heads = 2 * (sizes["num_attention_heads"] + sizes["num_key_value_heads"])
+    linear = sizes["num_hidden_layers"] * hidden * (heads * sizes["head_dim"] + 3 * sizes["intermediate_size"]) + head
+    return {"int8 copy": linear, "int4 copy": linear + linear // 32 * 5, "quantizing": 4 * 4 * head}
+
+
 def lab_needs(lab: str, device: str | torch.device) -> dict[str, int]:
     """Part -> bytes that the lab `labNN-topic` needs with MODEL = "full" on `device`, in the dtype that it would take there.
 
@@ -85,6 +99,8 @@ def lab_needs(lab: str, device: str | torch.device) -> dict[str, int]:
     cpu = torch.device(device).type == "cpu"
     if numbered and int(numbered[1]) <= LAST_PICTURE_LAB:
         return picture_needs(torch.float32 if cpu else torch.float16)
+    if lab.startswith(IN_FLOAT32):
+        return language_needs(torch.float32) | quantized_needs()
     return language_needs(torch.float32 if cpu else torch.bfloat16, lab.startswith(WITH_DRAFT))
 
 
