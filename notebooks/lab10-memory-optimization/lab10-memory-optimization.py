@@ -675,7 +675,8 @@ with when_written("did_nothing"):
 # %% tags=["demo"]
 from diffusers.models.attention_processor import AttnProcessor, AttnProcessor2_0
 
-wide = torch.randn(1, 4, 2 * pipe.unet.config.sample_size, 2 * pipe.unet.config.sample_size, generator=torch.Generator().manual_seed(SEED))
+twice = 2 * pipe.unet.config.sample_size
+wide = torch.randn(1, 4, twice, twice, generator=torch.Generator().manual_seed(SEED))
 wide = wide.to(lab.device, pipe.unet.dtype)
 words = pipe.encode_prompt("a large red circle", lab.device, 1, False)[0]
 turns = {
@@ -694,7 +695,7 @@ pipe.disable_attention_slicing()
 
 # %% [markdown]
 # The scores are (tokens x tokens) numbers for each head, and tokens are pixels of the latents: twice the side is sixteen
-# times the scores. A fused kernel never holds them at once and takes no longer for it. That is why attention slicing, which does the
+# times the scores. A fused kernel never holds them at once. That is why attention slicing, which does the
 # same by hand and takes longer, is a knob for old installations.
 
 # %% [markdown]
