@@ -241,8 +241,8 @@ filmstrip([x[0].clamp(0, 1).permute(1, 2, 0).float().cpu().numpy() for x in show
 # %% [markdown]
 # ### Peak against resolution
 #
-# A thin copy of the decoder (a quarter of the channels, random weights, the same class) goes up to 320x320 within your
-# patience. Before you run the cell: which of the three lines will be nearly flat?
+# A thin copy of the decoder (a quarter of the channels, random weights, the same class) goes up to 256x256 in a
+# moment. Before you run the cell: which of the three lines will be nearly flat?
 
 # %% tags=["demo"]
 from inferlab.lab.peaks import peak_curves, thin_vae
@@ -251,7 +251,7 @@ thin = thin_vae()
 curves = {}
 for name in ("plain", "slicing", "tiling"):
     with knob(thin, None if name == "plain" else name):
-        curves[name] = {8 * side: measure(lambda: thin.decode(torch.zeros(2, 4, side, side)).sample)["peak"] for side in (16, 32, 40)}
+        curves[name] = {8 * side: measure(lambda: thin.decode(torch.zeros(2, 4, side, side)).sample)["peak"] for side in (16, 24, 32)}
 peak_curves(curves, title="Slicing moves the curve down, tiling bends it", how="live tensors, 2 pictures, thin decoder")
 
 # %% [markdown]
