@@ -1353,8 +1353,8 @@ RUBRIC = Rubric(
                     "rather than .. all/whole/entire/full/complete/everything/every/prompt/sequence/history/past/old/earlier/previous/128, instead of .. all/whole/entire/full/complete/everything/every/prompt/sequence/history/past/old/earlier/previous/128, "
                     "without having/needing to compute/recompute/calculate/process/run/rerun/redo/do/push/feed, no second/further/new/repeated/other pass/run/computation/calculation/forward, "
                     "rerun/recomputation/recomputing/reprocessing/pass .. unnecessary/superfluous/needless/avoided/saved, append/appends/adds .. own, "
-                    "one/1/single token/position/row only/through, push/feed/process/handle/run/compute/send/treat/put one/1/single token/position, push/feed/process/handle/run/compute/send/treat/put a/just/only single/one/1 token/position, new/newest/latest/last/one/token .. enough/suffices/sufficient, spare/spares/save/saves .. work, do/does/compute/computes/run/runs/work/works .. for one/1/single token/position, instead of being/computing/recomputing/processing/running/pushing/calculating/feeding, "
-                    "reduces/cuts/lowers .. positions/work/computation/calculations, "
+                    "one/1/single token/position/row only/through, push/feed/process/handle/run/compute/send/treat/put one/1/single token/position, push/feed/process/handle/run/compute/send/treat/put a/just/only single/one/1 token/position, new/newest/latest/last/one/token .. enough/suffices/sufficient, spare/spares/save/saves .. work, work/do/does/compute/computes/run/runs/works .. for one/1/single token/position, instead of being/computing/recomputing/processing/running/pushing/calculating/feeding, "
+                    "reduces/cuts/lowers .. work/positions/computation/calculations, "
                     "it/call/step/pass/model/decode recomputes/redoes/repeats nothing/no/none",
                 "saved down":
                     "it/call/calls/step/steps/pass/model/decode/also/must/will/would/always recompute/recalculate/reprocess/redo/rerun/repeat, "
@@ -1516,7 +1516,7 @@ RUBRIC = Rubric(
                 "one/same read/reading/load/sweep/fetch/pass of/over weights/parameters, weight read/traffic/reads .. shared/amortised/amortized/divided, "
                 "weights/parameters .. shared/amortised/amortized/divided/spread, reading of .. weights .. divided/shared/amortised, "
                 "share/shares/amortise/amortises/amortize/amortizes/divides/spreads .. weight/weights/parameters/reading, ride along, output multiplies, "
-                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more tokens/output .. out of the/one/same/each, more flops/work/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
+                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more tokens/output .. out of the/one/same/each, more work/flops/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
                 "great/good for .. throughput, serves/serve .. tokens rather/instead, "
                 "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
                 "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",

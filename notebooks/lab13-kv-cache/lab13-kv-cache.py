@@ -1090,9 +1090,9 @@ RUBRIC = Rubric(
                 "used up":
                     "used/read/needed/consulted/reused/wanted/required/looked by .. attention/query/queries/later/next/following/subsequent/future/new/coming/every/each/all, "
                     "used/needed/read/consulted/looked in/during/for/at .. attention/later/next/following/subsequent/future/new/each/every/decode, "
-                    "later/next/following/subsequent/future/new/newer/coming/upcoming/afterwards/after/newest .. use/read/need/needs/look/see/attend/consult/work/take/get/compare/match/access/find/require/draw/want/fetch/refer, "
+                    "later/next/following/subsequent/future/new/newer/coming/upcoming/afterwards/after/newest .. work/use/read/need/needs/look/see/attend/consult/take/get/compare/match/access/find/require/draw/want/fetch/refer, "
                     "later/next/following/subsequent/future/new/coming .. multiply/combine/score/reuse, "
-                    "attention/query/queries .. use/read/need/needs/look/see/consult/work/take/get/compare/match/access/require/draw/want/fetch/reuse/attend/go, query/queries .. multiply/dot/dotted/score/combine/check/meet/product, "
+                    "attention/query/queries .. work/use/read/need/needs/look/see/consult/take/get/compare/match/access/require/draw/want/fetch/reuse/attend/go, query/queries .. multiply/dot/dotted/score/combine/check/meet/product, "
                     "attention of/for/by/in .. later/next/following/subsequent/future/new/coming/follow/after, "
                     "attend to/back/over, do/perform/compute/calculate attention on/with/over, work/works the attention, compared/matched with/against/to, mixes/mix/weighs the/their/its values, every/each/all later token/call/step, "
                     "for/by/in later/next/following/subsequent/future/coming/new token/tokens/call/calls/step/steps/attention/query/queries/position/positions",
@@ -1245,7 +1245,7 @@ RUBRIC = Rubric(
                 "no need to/of/for .. compute/recompute/calculate/process/run/rerun/redo/do/push/feed/chew/go/repeat, "
                 "need not .. compute/recompute/calculate/process/run/push/feed/be, needn't .. compute/recompute/calculate/process/run/push/feed/be, "
                 "saves/saving/spares/relieved/relieves/frees/avoids/skips .. compute/recompute/calculate/recalculate/process/run/redo/rerun/push/feed/prompt, "
-                "compute/computation/work/recomputation/calculation .. saved/avoided/spared, "
+                "work/compute/computation/recomputation/calculation .. saved/avoided/spared, "
                 "only/just/merely .. new/newest/latest/last/current/own, only/just .. one/1/single token/position, "
                 "the work/compute/computation of one/1/a, one/1 position/token of work/compute/computation, only/just .. position/token, "
                 "each/every/old token/tokens/stuff/position .. processed/computed/done/calculated once, processed/computed/done/calculated only/just/exactly once, is/are done/computed/processed once, "

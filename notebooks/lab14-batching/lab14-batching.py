@@ -1367,7 +1367,7 @@ RUBRIC = Rubric(
                 "one/same read/reading/load/sweep/fetch/pass of/over weights/parameters, weight read/traffic/reads .. shared/amortised/amortized/divided, "
                 "weights/parameters .. shared/amortised/amortized/divided/spread, reading of .. weights .. divided/shared/amortised, "
                 "share/shares/amortise/amortises/amortize/amortizes/divides/spreads .. weight/weights/parameters/reading, ride along, output multiplies, "
-                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more tokens/output .. out of the/one/same/each, more flops/work/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
+                "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more tokens/output .. out of the/one/same/each, more work/flops/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
                 "great/good for .. throughput, serves/serve .. tokens rather/instead, "
                 "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
                 "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",

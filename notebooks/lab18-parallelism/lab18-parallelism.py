@@ -1204,7 +1204,7 @@ RUBRIC = Rubric(
                            "stage/stages/layer/layers/ranks, stage/stages .. one after, "
                            "waits/wait/waiting for .. stage/stages/other/rank/ranks/previous/turn/predecessor, "
                            "one/other/second/half/rank/stage/each .. idle/idles/idling/waits/nothing, "
-                           "only one rank/stage/device/gpu .. time/work/works/busy/moment, as long as .. one/single/whole/unsplit/device/rank, as slow as, "
+                           "only one rank/stage/device/gpu .. work/time/works/busy/moment, as long as .. one/single/whole/unsplit/device/rank, as slow as, "
                            "same time as/on/with .. one/single/whole/device, "
                            "latency .. not/isn't/isnt/doesn't/doesnt/no/never .. better/improve/improved/shorter/lower/reduced/less/smaller, "
                            "latency .. unimproved/unreduced/unchanged/stays/remains/same, "

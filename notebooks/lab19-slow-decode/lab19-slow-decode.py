@@ -1011,7 +1011,7 @@ RUBRIC = Rubric(
                                "several/multiple/more tokens/words for .. one/a/single",
                 "wasted up": "reject/rejected/discarded/refused/binned/wrong/bad/missed/thrown/failed/unaccepted .. "
                              "token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates, "
-                             "token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates/work/ones .. "
+                             "work/token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates/ones .. "
                              "reject/rejected/discarded/refused/binned/thrown/wasted/lost/miss/dropped/nobody/nothing/not accepted/aren't accepted/wrong, "
                              "for nothing, in vain, wasted, thrown away/out, nobody keeps, is lost, work .. discarded/dropped/unused/rejected, get/gets thrown, "
                              "get/gets rejected/discarded/dropped, not used, of junk, not accepted",
