@@ -1,6 +1,6 @@
 """Claims of a rubric (`scheduler changes latents`) and whether a sentence's relations make them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -85,6 +85,17 @@ def claims(entry: str, terms: Mapping[str, str]) -> list[tuple[Claim, ...]]:
 def phrases_of(entry: str) -> list[str]:
     """The `says:` parts of one entry."""
     return [part.strip() for part in entry.split("+") if part.strip().startswith(SAYS)]
+
+
+def first_made(entries: list[str], terms: Mapping[str, str], parts: list[Sentence], made: Callable[[Claim], bool]) -> tuple[str, ...]:
+    """The claims that make the first entry whose phrases are all said and whose parts each have a claim that is `made`; () if none has."""
+    for entry in entries:
+        if not all(any(spoken(one, s) for s in parts) for one in phrases_of(entry)):
+            continue
+        shown = [next((c for c in part if made(c)), None) for part in claims(entry, terms)]
+        if shown and None not in shown:
+            return tuple(f"{one.subject}, {one.object}" for one in shown)
+    return ()
 
 
 def says(claim: Claim, r: Relation, context: frozenset[str], lenient: bool) -> bool:

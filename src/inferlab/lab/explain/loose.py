@@ -6,8 +6,7 @@ verb, behind `by` or `thanks to`, the owner of a deed), nothing of this is denie
 
 import itertools
 
-from .claims import Claim, claims, phrases_of
-from .claims import spoken as phrase_said
+from .claims import Claim, claims, first_made
 from .lexicon_verbs import VERB_INDEX, VERBS
 from .listed import listed
 from .negation import framed_or_negated
@@ -30,19 +29,7 @@ def loosely(slot: Slot, rubric: Rubric, found: list[Relation], parts: list[Sente
     if any(framed_or_negated(s) for s in parts) and any(r.negated or r.framed for r in found if r.near):
         return ()
     foes = {c.subject for entry in slot.deny for part in claims(entry, rubric.terms) for c in part} - {"*"}
-    for entry in slot.award:
-        if not all(any(phrase_said(one, s) for s in parts) for one in phrases_of(entry)):
-            continue
-        shown = []
-        for part in claims(entry, rubric.terms):
-            one = next((c for c in part if _said(c, found, spoken, foes)), None)
-            if one is None:
-                break
-            shown.append(f"{one.subject}, {one.object}")
-        else:
-            if shown:
-                return tuple(shown)
-    return ()
+    return first_made(slot.award, rubric.terms, parts, lambda claim: _said(claim, found, spoken, foes))
 
 
 def _said(claim: Claim, found: list[Relation], spoken: list[tuple[Sentence, list[Mention]]], foes: set[str]) -> bool:

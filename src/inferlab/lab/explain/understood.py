@@ -7,7 +7,7 @@ actor does more than its own part, and nobody unknown does the work (`moved by s
 
 from dataclasses import replace
 
-from .claims import Claim, claims, phrases_of, says, spoken
+from .claims import Claim, claims, first_made, says
 from .lexicon import AUXILIARY
 from .listed import listed
 from .negation import framed_or_negated
@@ -45,19 +45,7 @@ def understood(slot: Slot, rubric: Rubric, found: list[Relation], parts: list[tu
     if any(not_by_it(s, mentions) for s, mentions in parts):
         return ()
     harmless = frozenset(r for r in found if any(says(c, r, frozenset(), lenient=False) for c in right))
-    for entry in slot.award:
-        if not all(any(spoken(one, s) for s, _ in parts) for one in phrases_of(entry)):
-            continue
-        shown = []
-        for part in claims(entry, rubric.terms):
-            one = next((c for c in part if _made(c, found, parts, named, foes, wrong, harmless)), None)
-            if one is None:
-                break
-            shown.append(f"{one.subject}, {one.object}")
-        else:
-            if shown:
-                return tuple(shown)
-    return ()
+    return first_made(slot.award, rubric.terms, [s for s, _ in parts], lambda claim: _made(claim, found, parts, named, foes, wrong, harmless))
 
 
 def _made(claim: Claim, found: list[Relation], parts, named: set[str], foes: set[str], wrong: list[Claim], right: frozenset[Relation]) -> bool:
