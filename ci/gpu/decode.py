@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from inferlab.lab.launches import captured
 from inferlab.lab.roofline import call_cost
 
 from . import fused
@@ -84,7 +85,7 @@ class Decode:
         def run() -> None:
             out["logits"] = self.model(self.token, None, place, cache).logits
 
-        graph = fused.captured(run)
+        graph = captured(run)
         return chain_seconds(graph.replay, self.device, self.calls, 9)
 
     @torch.no_grad()
@@ -110,13 +111,10 @@ class Decode:
         step.fill(cache)
         step.token.copy_(self.token[0])
         first = seconds(step, self.device)
-        apart = float((step.logits.float() - want).norm() / want.norm())
-        if not apart < max(2 * self.found["noise"], 1e-4):
-            raise AssertionError(f"the step's logits are {apart:.3f} away from the model's, relative; rounding explains "
-                                 f"{self.found['noise']:.3f}")
+        apart = fused.checked("the step", step.logits, want, self.found["noise"])
         found = {"logits_apart": round(apart, 5), "compile_seconds": round(first, 1)}
         if torch.device(self.device).type == "cuda":
-            graph = fused.captured(step)
+            graph = captured(step)
             return chain_seconds(graph.replay, self.device, self.calls, 9) | found
         return chain_seconds(step, self.device, self.calls, 3) | found
 
@@ -135,8 +133,8 @@ def decode(model, rate: dict[str, Any], context: int, say: Callable[[dict], None
         want = model(runs.token, None, None, cache).logits[0, -1].float()
         cache.crop(-1)
         # the same numbers in another order: the token at the end of the prompt instead of after it
-        again = model(torch.cat([runs.ids, runs.token], 1), None, None, runs.empty(), logits_to_keep=1).logits[0, -1].float()
-        runs.found["noise"] = float((again - want).norm() / want.norm())
+        again = model(torch.cat([runs.ids, runs.token], 1), None, None, runs.empty(), logits_to_keep=1).logits[0, -1]
+        runs.found["noise"] = fused.apart(again, want)
     with torch.no_grad():
         weights = fused.fuse(model)
     fresh(runs.device)
@@ -190,7 +188,7 @@ def _tuned(matvec, matrices: list, device: str) -> dict[str, Any]:
 
     want = torch.nn.functional.linear(x.float(), matrices[0].float())
     apart = float((matvec.matvec(matrices[0], x).float() - want).norm() / want.norm())
-    graphs = {name: fused.captured(run) for name, run in (("triton", ours), ("library", library))}
+    graphs = {name: captured(run) for name, run in (("triton", ours), ("library", library))}
     times = {name: chain_seconds(graph.replay, device, 8, 5)["median"] for name, graph in graphs.items()}
     return {"rows_step_warps": best, "apart": round(apart, 5),
             "bytes_per_s": {name: bytes_ / t for name, t in times.items()}, "us": {n: round(t / len(matrices) * 1e6, 2) for n, t in times.items()}}

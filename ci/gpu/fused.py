@@ -171,15 +171,18 @@ class SharedStep(Step):
         self.logits.copy_(self.end(x))
 
 
-def captured(run: Callable[[], None]) -> torch.cuda.CUDAGraph:
-    """A CUDA graph of `run`, which must have run before (compiled, allocated) and may read no value on the host."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        run()
-    return graph
+def apart(logits: Tensor, want: Tensor) -> float:
+    """How far logits are from the model's own, (vocabulary,) each, relative to the size of those."""
+    return float((logits.float() - want.float()).norm() / want.float().norm())
+
+
+def checked(name: str, logits: Tensor, want: Tensor, noise: float) -> float:
+    """`apart`, once it is no more than rounding explains: twice `noise`, which is `apart` of the same numbers in another order.
+
+    Raises:
+        AssertionError: if it is more.
+    """
+    found = apart(logits, want)
+    if not found < max(2 * noise, 1e-4):
+        raise AssertionError(f"{name}: logits are {found:.3f} away from the model's, relative; rounding explains {noise:.3f}")
+    return found

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from inferlab.lab.launches import captured
 from inferlab.models import load_language_model
 
 from . import fused
@@ -44,8 +45,8 @@ def measure(model, context: int, compiled: bool) -> dict[str, Any]:
     want = model(ids[:, -1:], None, None, cache).logits[0, -1].float()
     cache.crop(-1)
     # the same numbers in another order, as decode.py does it: how far rounding alone moves the logits
-    again = model(torch.cat([ids, ids[:, -1:]], 1), None, None, DynamicCache(config=model.config), logits_to_keep=1).logits[0, -1].float()
-    noise = float((again - want).norm() / want.norm())
+    again = model(torch.cat([ids, ids[:, -1:]], 1), None, None, DynamicCache(config=model.config), logits_to_keep=1).logits[0, -1]
+    noise = fused.apart(again, want)
     whole = fused.fuse(model)
     config, rows = model.config, []
     dim = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
@@ -59,10 +60,8 @@ def measure(model, context: int, compiled: bool) -> dict[str, Any]:
         step.fill(cache)
         step.token.copy_(ids[0, -1:])
         first = seconds(step, device)
-        apart = float((step.logits.float() - want).norm() / want.norm())
-        if not apart < max(2 * noise, 1e-4):
-            raise AssertionError(f"{name}: logits are {apart:.3f} away from the model's, relative; rounding explains {noise:.3f}")
-        run = fused.captured(step).replay if cuda else step
+        apart = fused.checked(name, step.logits, want, noise)
+        run = captured(step).replay if cuda else step
         dist.barrier()
         times = chain_seconds(run, device, 16 if cuda else 2, 9 if cuda else 2)
         weight_bytes = sum(m.nbytes for w in mine for m in vars(w).values()) + step.head.nbytes

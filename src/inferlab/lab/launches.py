@@ -68,7 +68,7 @@ def decode_steps(model: Any, context: int = 128, calls: int = 6, repeats: int = 
         found["eager, static cache"] = shortest(eager)
         if device.type == "cuda":
             step, out = static()
-            graph = _captured(step)
+            graph = captured(step)
             graph.replay()
             apart = float((out["logits"] - want).float().norm() / want.float().norm())
             if not apart < 1e-2:
@@ -77,8 +77,11 @@ def decode_steps(model: Any, context: int = 128, calls: int = 6, repeats: int = 
     return found
 
 
-def _captured(step: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    """All kernels of `step` as one graph. It runs `WARM` times on another stream first, as capturing wants it; the capture itself runs nothing."""
+def captured(step: Callable[[], Any]) -> torch.cuda.CUDAGraph:
+    """All kernels of `step` as one CUDA graph. It runs `WARM` times on another stream first, as capturing wants it; the capture itself runs nothing.
+
+    What is captured must have its memory and its compiled kernels, and may read no value on the host.
+    """
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
