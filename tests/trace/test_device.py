@@ -213,3 +213,15 @@ def test_weights_that_an_operation_only_looks_at_are_not_counted_as_live_tensors
     made = 4 * 512 * 4
     assert t.boundaries[0].memory["change"] == made
     assert t.boundaries[0].memory["peak"] == made
+
+
+def test_live_bytes_pass_by_sparse_arguments_and_what_is_written_into_a_given_tensor():
+    weight = torch.eye(256).to_sparse()
+    given = torch.zeros(256, 256)
+
+    def call():
+        return torch.add(torch.sparse.mm(weight, torch.ones(256, 256)), 1, out=given)
+
+    with torch.no_grad(), trace(call, memory="tensors") as t:
+        call()
+    assert t.boundaries[0].memory["change"] == 0

@@ -22,19 +22,19 @@ class _Watch(TorchDispatchMode):
         output = function(*args, **(kwargs or {}))
         for value in tree_leaves(output):
             if isinstance(value, torch.Tensor):
-                self._count(value, args)
+                self._count(value, (args, kwargs))
         return output
 
-    def _count(self, tensor, args) -> None:
-        if tensor.device.type == "meta" or tensor.layout is not torch.strided:
+    def _count(self, tensor, given) -> None:
+        if not _has_storage(tensor):
             return
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self.known:
             return
         # A storage that comes in and goes out again, as a weight's transpose does in every linear layer, was there before.
-        given = any(isinstance(a, torch.Tensor) and a.untyped_storage()._cdata == key for a in tree_leaves(args))
-        size = 0 if given else storage.nbytes()
+        old = any(isinstance(a, torch.Tensor) and _has_storage(a) and a.untyped_storage()._cdata == key for a in tree_leaves(given))
+        size = 0 if old else storage.nbytes()
         self.known[key] = weakref.ref(storage, lambda _: self._forget(key, size))
         self.live += size
         self.high = max(self.high, self.live)
@@ -44,6 +44,10 @@ class _Watch(TorchDispatchMode):
     def _forget(self, key, size) -> None:
         if self.known.pop(key, None) is not None:
             self.live -= size
+
+
+def _has_storage(tensor) -> bool:
+    return tensor.device.type != "meta" and tensor.layout is torch.strided
 
 
 class TensorBytesProbe:
