@@ -1100,6 +1100,7 @@ RUBRIC = Rubric(
         "latents of the next, cleaner timestep. The UNet gets the noisy latents, the timestep and the text and gives a prediction.",
     terms=TERMS,
     slots={"state": Slot(
+        learned="lab02 state 445d5255a9d2d2d0",
         award=["scheduler changes/makes/denoises latents", "scheduler uses noise + * changes/denoises/makes latents"],
         loose=True,
         deny={
@@ -1168,6 +1169,7 @@ RUBRIC = Rubric(
         "beside yours. Here the batch is back to the number of prompts. With guidance both halves go through the UNet in one call.",
     terms=TERMS,
     slots={"axis": Slot(
+        learned="lab02 axis dab5a2c56b0d8cb3",
         topic=["batch", "guidance"],
         deny={
             "guidance grows/other/changes steps": "Guidance does not change the number of steps.",
@@ -1235,6 +1237,7 @@ RUBRIC = Rubric(
     lab="Each later step starts from a better x_t and therefore asks an easier question.",
     terms=TERMS,
     slots={"trade-off": Slot(
+        learned="lab02 trade-off 787b41fe543e88c4",
         deny={"says: costs nothing, not cost anything, cost nothing, for free, pay nothing, resolution": "Each step is another call of the UNet.",
               "says: more memory for weights, more weights": "The weights are loaded once, whatever the steps."},
         trend=Trend(

@@ -1354,6 +1354,7 @@ RUBRIC = Rubric(
     },
     slots={
         "state": Slot(
+            learned="lab04 state 2ffc13290528bede",
             award=["scheduler changes/makes/denoises latents", "scheduler uses noise + * changes/denoises/makes latents"],
             loose=True,
             deny={
@@ -1425,6 +1426,7 @@ RUBRIC = Rubric(
     },
     slots={
         "axis": Slot(
+            learned="lab04 axis f491a565b141b0f6",
             amounts=Amounts(
                 shapes=["unet.inputs.sample.shape", "scheduler.step.inputs.sample.shape"],
                 counts={"batch": [2, 1], "steps": "steps", "calls": "unet.calls", "channels": 4},
@@ -1487,6 +1489,7 @@ RUBRIC = Rubric(
         "quality": "picture quality, image quality, picture*, image*, result*",
     },
     slots={"trade-off": Slot(
+        learned="lab04 trade-off eaba7622371638ca",
         deny={"says: the very same picture/image, nothing is lost, arrives/ends at the same picture/image/place, exactly the same picture/image, same picture/image only/just/but, pay nothing, dont pay anything, don't pay anything, for free, "
               "picture/image stays/stay the same, quality stays the same": "It is another picture, further from the converged one.",
               "says: half the memory, halves the memory": "The memory does not depend on the number of steps."},

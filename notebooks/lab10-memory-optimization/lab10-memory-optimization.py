@@ -974,6 +974,7 @@ RUBRIC = Rubric(
     },
     slots={
         "state": Slot(
+            learned="lab10 state 10759dd9389b0f3b",
             award=["vae decodes/makes/splits latents", "tiling splits/decodes latents", "* splits latents + * decodes latents",
                    "* splits latents", "* splits latents + vae decodes/makes/uses tiles or vae makes image or vae decodes *"],
             loose=True,
@@ -1033,6 +1034,7 @@ RUBRIC = Rubric(
     },
     slots={
         "axis": Slot(
+            learned="lab10 axis 2bee2f7ff2be273b",
             amounts=Amounts(
                 shapes=[(2, 4, 16, 16), (2, 4, 32, 32), (16, 16), (32, 32), (3, 3)],
                 counts={"batch": 2, "spatial": [32, 16, 12, 8, 256, 128, 2, 3], "tiles": [9, 16, 3, 12, 1, 2], "calls": [9, 2], "channels": [4, 3]},
@@ -1089,6 +1091,7 @@ RUBRIC = Rubric(
         "vae": "decoder, vae*",
     },
     slots={"trade-off": Slot(
+        learned="lab10 trade-off a963e0c051c87c4c",
         deny={"says: fewer weights, memory for/of the weights, prompt is followed, follow/follows the prompt, pay/pays with transfers, transfer of weights, transfers between cpu, weights need/take/use less, part of the weights": "Tiling moves nothing and leaves the weights alone.",
               "says: tiling is lossless, pay nothing, takes/needs the same time, same speed, for free, seams exactly correct, makes it exact, is/are/stays bit-identical, output is identical, bit for bit the same": "Tiles overlap, and each normalizes by itself."},
         trend=Trend(

@@ -999,6 +999,7 @@ RUBRIC = Rubric(
         "family": "stable diffusion, diffusion model, latent diffusion, latent diffusion model, stable diffusion model, stable diffusion pipeline",
     },
     slots={"state": Slot(
+        learned="lab11 state ddb5ada2bbe31518",
         award=["scheduler changes/makes/denoises latents + vae decodes/changes latents or vae makes image or vae decodes *",
                "scheduler uses noise + * changes/denoises latents + vae decodes latents or vae makes image or vae decodes *"],
         loose=True,
@@ -1065,6 +1066,7 @@ RUBRIC = Rubric(
         "batch": "batch*, batch axis, n",
     },
     slots={"axis": Slot(
+        learned="lab11 axis 35c29847d260de16",
         amounts=Amounts(shapes=["vae.decode.inputs.z.shape", "vae.decode.outputs.shape", (8, 8)],
                         counts={"channels": [4, 3], "side": [16, 128, 8], "batch": 1}, key=["channels", "side"],
                         moves=[("vae.decode.inputs.z.shape", "vae.decode.outputs.shape"), (4, 3), (16, 128), ((16, 16), (128, 128)),
@@ -1110,6 +1112,7 @@ RUBRIC = Rubric(
         "batch": "batch, batch size, rows",
     },
     slots={"trade-off": Slot(
+        learned="lab11 trade-off 0d28808da9c983ef",
         deny={"says: four/4 times, batch of 4/four, 4x/3x, three times, doubles the number of steps, doubles the steps, twice as many steps, double the steps, fewer steps, half the steps, more steps":
               "Guidance doubles the batch of each UNet call, nothing else.",
               "says: 8/eight calls, for free, costs nothing, no cost, batch .. does not change, batch stays, resolution": "Guidance doubles the UNet's batch."},

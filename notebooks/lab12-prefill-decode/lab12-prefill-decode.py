@@ -1320,6 +1320,7 @@ RUBRIC = Rubric(
         "weights": "weight*, parameter*",
     },
     slots={"state": Slot(
+        learned="lab12 state 50dd9b6d3b367f19",
         deny={
             "* keep/store/hold/save/cache/contain/remember/find/reuse hidden": "Hidden states are not kept: keys and values of each layer are.",
             "* keep/store/hold/save/cache/contain/remember/find/reuse logits": "No scores are kept: keys and values of each layer are.",
@@ -1434,6 +1435,7 @@ RUBRIC = Rubric(
         "width": "hidden size, hidden dimension, hidden axis, hidden state*, width, embedding*, feature axis, weight*, mlp",
     },
     slots={"axis": Slot(
+        learned="lab12 axis 2e945350d981ce96",
         names=["tokens", "cache"],
         deny={
             "batch grow/increase/change/shrink/drop": "The batch is 1 in every call of this run.",
@@ -1507,7 +1509,7 @@ RUBRIC = Rubric(
         "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches",
         "weights": "weight*",
     },
-    slots={"trade-off": Slot(trend=Trend(
+    slots={"trade-off": Slot(learned="lab12 trade-off 03a5f580569648c9", trend=Trend(
         "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up"}, asked="up",
         says={
             "throughput up":

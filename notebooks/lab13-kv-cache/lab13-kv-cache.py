@@ -1068,6 +1068,7 @@ RUBRIC = Rubric(
         "others": "lm_head, lm head, mlp*, feed-forward, feed forward, tokenizer*, tokeniser*, sampler*, embedding layer",
     },
     slots={"state": Slot(
+        learned="lab13 state 334b92f9dbfffba9",
         deny={
             "* keep/store/hold/save/cache/contain/remember hidden": "Hidden states are thrown away; keys and values made from them are kept.",
             "* keep/store/hold/save/cache/contain/remember/reuse logits": "No scores are kept.",
@@ -1166,6 +1167,7 @@ RUBRIC = Rubric(
         "calls": "call*, step*",
     },
     slots={"axis": Slot(
+        learned="lab13 axis f9c2aaf560907435",
         topic=["sequence", "cache"],
         deny={
             "says: heads/head grow/increase/rise/extend/expand/double, heads/head axis/dimension grow/increase/rise/extend/expand, heads/head is/are grow/increase, "
@@ -1229,6 +1231,7 @@ RUBRIC = Rubric(
     lab="So they are computed once, and kept. A static cache takes all of its memory at the first call.",
     terms=terms("cache", cache="+caching, keeping the cache, keeping it, storing keys"),
     slots={"trade-off": Slot(
+        learned="lab13 trade-off 5e6044204400892e",
         deny={"says: prefill .. faster/quicker/sooner, faster/quicker/shorter prefill, memory for weights, memory for the weights, better quality, quality .. better/higher, weights .. bits": "The cache changes neither the prefill nor the answers nor the weights."},
         trend=Trend(
         "cache", gain={"time": "down", "compute": "down"}, cost={"memory": "up"}, switch=True, asked="up",

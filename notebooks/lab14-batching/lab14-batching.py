@@ -1195,6 +1195,7 @@ RUBRIC = Rubric(
     },
     slots={
         "state": Slot(
+            learned="lab14 state 1f65b355e0a3b695",
             names=["scheduler"],
             deny={
                 "longest decide": "That is static batching: here nobody's length decides for the others.",
@@ -1297,6 +1298,7 @@ RUBRIC = Rubric(
     },
     slots={
         "axis": Slot(
+            learned="lab14 axis 4f75427129be9440",
             topic=["batch", "tokens"],
             deny={
                 "says: positions/tokens of one/a/the prompt, three/3 tokens of/from one/1/single/a request, requests in both, 6 in both, six in both, same in both, axis .. in both runs, tokens of one/1/the same request, tokens of a single request, is the length of the prompt, "
@@ -1357,7 +1359,7 @@ RUBRIC = Rubric(
         "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches, kv storage",
         "weights": "weight*, parameters",
     },
-    slots={"trade-off": Slot(trend=Trend(
+    slots={"trade-off": Slot(learned="lab14 trade-off 6e2205b876160c44", trend=Trend(
         "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up"}, asked="up",
         says={
             "throughput up":

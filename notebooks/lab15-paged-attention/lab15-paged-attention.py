@@ -1031,6 +1031,7 @@ RUBRIC = Rubric(
     },
     slots={
         "state": Slot(
+            learned="lab15 state 3027f1849271aabd",
             award=[
                 "table maps/turns/converts/transforms/translates/predicts/shows/keeps/makes/controls/finds/obtains/matches blocks",
                 "table maps/turns/converts/transforms/translates/predicts/shows/controls/finds/takes/matches positions",
@@ -1124,6 +1125,7 @@ RUBRIC = Rubric(
     },
     slots={
         "axis": Slot(
+            learned="lab15 axis c0e780fec3d98c6e",
             topic=["axis"],
             amounts=Amounts(
                 shapes=["keys of the pool"],
@@ -1190,6 +1192,7 @@ RUBRIC = Rubric(
         "capacity": "capacity, requests at once, batch, batch size, bigger batch, number of requests, \"requests\", \"users\", concurrent requests, number of concurrent requests, number of users, concurrency, sequences at once, requests fit, users fit, additional requests",
     },
     slots={"trade-off": Slot(
+        learned="lab15 trade-off 0f7a2904c6517890",
         trend=Trend("page", gain={"waste": "up", "memory": "up", "capacity": "down"}, cost={"table": "down", "time": "down"}, asked="down",
                     says={
                         "waste down": "less is left, less left unused/empty, leaves/leave less unused/empty, at most a few, few positions/places/slots empty/unused/free, memory is used better, memory used better, better use of memory, better memory use/usage, uses/use memory better, space is saved, saves space/room, room is saved, last block/page is fuller, blocks/pages are fuller, fuller blocks/pages, tighter packing, packs tighter, packed tighter, only what it needs, only what they need, what it really needs, fits/fit more tightly/closely, tighter fit, not holding onto memory, not hold memory, nearly/almost no waste, hardly any waste, hardly anything wasted, nothing is wasted, bounds the .. tail, bounds the .. waste, almost nothing stays empty, little waste",

@@ -1142,6 +1142,7 @@ RUBRIC = Rubric(
         "prompt": "prompt*",
     },
     slots={"state": Slot(
+        learned="lab16 state 567e5e3c0327ceb1",
         award=["target checks/judges/evaluates/accepts/decides/reads/keep/retain/hold/compares tokens",
                "draft predicts/makes tokens + target checks/uses/calls/judges/evaluates tokens",
                "target uses/judges/evaluates/looks tokens + * keep/retain/accepts tokens",
@@ -1218,6 +1219,7 @@ RUBRIC = Rubric(
         "prompt": "prompt*, prefill, of prompt",
     },
     slots={"axis": Slot(
+        learned="lab16 axis af7fe4eb8b3a7ae9",
         amounts=Amounts(shapes=["later passes", "first pass", "logits", (5, 1024)],
                         counts={"positions": [5, 1, 4, 78, 74, 2, 3], "sequence": [5, 1, 78, 74, 2, 3], "drafted": [4, 5, 3, 1], "batch": 1, "vocabulary": 1024, "prompt": [74, 78, 4]},
                         key=["positions=5", "sequence=5", "positions=78", "sequence=78", "drafted=5"]),
@@ -1278,6 +1280,7 @@ RUBRIC = Rubric(
         "calls of the small model, calls of the draft, runs of the draft, time of the small model, work of the small model, work in the draft, drafting passes, draft overhead, overhead, tokens which are rejected, tokens that are rejected, tokens that get rejected, guesses that get binned, positions that do not survive, tokens that don't survive, tokens that do not survive",
     },
     slots={"trade-off": Slot(
+        learned="lab16 trade-off 74841ecb317eef5d",
         trend=Trend("drafted", gain={"passes": "down", "emitted": "up", "time": "down"}, cost={"waste": "up", "compute": "up"}, also={"acceptance": "down", "quality": "same"}, asked="up",
                     says={
                         "passes down": "saves/save target passes/calls, has to look less often, look less often, fewer trips, fewer reads, weights are read less, weights less often, runs less often",

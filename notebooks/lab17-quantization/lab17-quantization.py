@@ -1044,6 +1044,7 @@ RUBRIC = Rubric(
         "requests": "requests, request, twice as many requests, users, people",
     },
     slots={"state": Slot(
+        learned="lab17 state afb596801171b665",
         award=["quantization replaces/converts/turns/swaps/changes/transforms/compresses/maps/modifies weights", "* replaces/converts/turns/swaps/change/transforms/maps weights", "weights changes/becomes/matches/moves/passes codes", "weights changes/becomes codes", "codes changes/matches/becomes weights", "weights is codes", "quantization keeps/uses/matches codes",
                "* stores/saves/holds weights", "weights predicts codes", "* exchange/compress weights",
                "says: weight/weights/matrices/matrix/layer/layers/linear/linears/parameters/modules/module .. to/into/for/by/as/become/becomes/became/are/is/now/with/against/an .. int8/codes/code/integers/integer/8-bit/ints/one-byte, "
@@ -1115,6 +1116,7 @@ RUBRIC = Rubric(
         "group": "group*",
     },
     slots={"axis": Slot(
+        learned="lab17 axis dd1088d6b5a3166f",
         amounts=Amounts(shapes=["down_proj"], counts={"row": [704, 256, 1], "columns": 704, "weights": 704, "group": [704, 1]}, key=["weights=704", "group=704", "row=704", "columns=704"]),
         topic=["row"],
         deny={
@@ -1167,6 +1169,7 @@ RUBRIC = Rubric(
         "step": "step*, step size, quantization step, rounding step, grid, spacing, resolution",
     },
     slots={"trade-off": Slot(
+        learned="lab17 trade-off de93a5243cf4483f",
         trend=Trend("groups", gain={"quality": "down", "step": "up"}, cost={"memory": "down", "scales": "down", "compute": "down"}, also={"time": "down"}, asked="down",
                     says={
                         "quality up": "finer step/steps/grid, finer quantization step, steps are finer, step is finer, smaller step/steps, closer to the original/real/true/float, nearer to original, nearer to the original, less rounding, outlier .. only .. few, outlier .. fewer neighbours/neighbors/weights, outlier is confined, outliers are confined, isolate/isolates/confine/confines/contain/contains .. outlier/outliers, "

@@ -962,6 +962,7 @@ RUBRIC = Rubric(
         "gather": "all-gather*, all gather*, allgather*, all_gather*, gather*, concatenation",
     },
     slots={"state": Slot(
+        learned="lab18 state 9ade44721a7c15c9",
         # not a direction: what learners say for the two halves of the answer, in phrases (a `not` before one denies it)
         trend=Trend("pass", gain={"the sum": "up"}, cost={"a rank's term": "up"}, asked="up", says={
             "the sum up": "all-reduce/allreduce/all_reduce/all-reducing/collective/reduction .. "
@@ -1071,6 +1072,7 @@ RUBRIC = Rubric(
         "ranks": "rank*, process*",
     },
     slots={"axis": Slot(
+        learned="lab18 axis 6cbc537731903c91",
         topic=["features", "query", "heads", "mlp", "kv"],
         deny={
             "says: half of the layers, half the layers, layers are/is/were/get split/halved/divided/shared/cut between/among/in/over/across/to, "
@@ -1158,6 +1160,7 @@ RUBRIC = Rubric(
                    "as fast as",
     },
     slots={"trade-off": Slot(
+        learned="lab18 trade-off b81f804345b14968",
         deny={
             "says: tp/parallelism is/gets/makes/becomes slower/later/longer, tp/parallelism needs/sends/has less/fewer, slower with/under/in tp, twice as fast, "
             "half the latency, latency is halved, halves the latency, "

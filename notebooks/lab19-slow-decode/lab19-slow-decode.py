@@ -848,6 +848,7 @@ RUBRIC = Rubric(
         "prompt": "prompt*, text, tokenizer*, vocabulary, embedding*, logits",
     },
     slots={"state": Slot(
+        learned="lab19 state a2cd29cd33e0a618",
         # not a direction: what learners say for the two halves of the answer, in phrases (a `not` before one denies it)
         trend=Trend("prompt", gain={"weights once": "up"}, cost={"a cache for each": "up"}, asked="up", says={
             "weights once up": "weight/weights/parameter/parameters/model/net/network/matrices .. "
@@ -927,6 +928,7 @@ RUBRIC = Rubric(
         "launches": "launch*, kernel*, call*",
     },
     slots={"axis": Slot(
+        learned="lab19 axis 27d34ce538405bfa",
         topic=["batch"],
         deny={
             "says: weights grow/grows/increase/increases/double/rise/quadruple/multiply, weights go/goes/went up, weights .. larger/bigger, weights .. grow/grows with, "
@@ -986,6 +988,7 @@ RUBRIC = Rubric(
                   "drafting .. time",
     },
     slots={"trade-off": Slot(
+        learned="lab19 trade-off 843f896e4defe6f7",
         deny={
             "says: worse/lower quality, worse answers/output/text, quality drops/suffers/falls/declines, quality goes down, quality is/gets worse/lower, "
             "loses/lose/losing quality, changes the output/answers/distribution, changed output, "

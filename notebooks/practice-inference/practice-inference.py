@@ -938,6 +938,7 @@ RUBRIC = Rubric(
         "weights": "weight*, parameter*",
     },
     slots={"speculation": Slot(
+        learned="practice speculation 2f7a5338c4a2161d",
         # not a direction: what learners say for the two halves of the answer, in phrases (a `not` before one denies it)
         trend=Trend("round", gain={"the draft proposes": "up"}, cost={"the target checks": "up"}, asked="up", says={
             "the draft proposes up": "quick/cheap/fast guesses/proposals/tokens/candidates, come/comes from .. draft/small/little/smaller, "
@@ -1034,6 +1035,7 @@ RUBRIC = Rubric(
                    "slow network*, fast link*, fast cable*, fast network*, faster link*",
     },
     slots={"trade-off": Slot(
+        learned="practice trade-off a45344b95b6bcc4c",
         deny={
             "says: full copy of, copy of the model, memory is wasted, only one device works, gains nothing, gains something, costs something, "
             "less/fewer/lower/saves communication/messages/exchanges/traffic/synchronization, whole layers, hands the state to the next, to the next device, "

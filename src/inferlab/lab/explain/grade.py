@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from . import gates
+from . import gates, likeness
 from . import lexicon as lex
 from .amounts import Found, foreign_shapes, read_amounts
 from .cell import COMMON_LABELS, Explanation, canonical
@@ -88,7 +88,10 @@ def grade_slot(text: str, slot: Slot, rubric: Rubric, facts: Mapping[str, object
     gate = gates.check(raw, cleaned, mended + parts[gates.MAX_SENTENCES + 4:], rubric.source, ordered=bool(slot.award))
     if gate.verdict == "deny":
         return deny(gate.reason, gate.evidence)
-    outcome = _content(mended, slot, rubric, facts, words)
+    found = _relations(mended, slot, rubric, words)
+    outcome = _content(mended, found, slot, rubric, facts, words)
+    if outcome.verdict == "award" and slot.learned and likeness.doubt(slot.learned, likeness.read(mended, words, found)) > likeness.TOO_MUCH:
+        return review("This says more than could be checked; a person will read it.")
     if outcome.verdict == "award":
         back, open_ = gates.taken_back(cleaned), gates.unasserted(cleaned)
         if back:
@@ -113,8 +116,15 @@ def _too_long(text: str) -> Outcome:
     return review(f"This is longer than the one or two sentences asked for ({len(text):,} characters); a person will read it.")
 
 
-def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[str, object], words: Vocabulary) -> Outcome:
-    results = []
+def said(text: str, slot: Slot, rubric: Rubric) -> likeness.Said:
+    """The text of one field as it is compared with other answers."""
+    words = vocabulary(rubric)
+    mended = [words.mend(s) for s in sentences(clean(text[:READ_AT_MOST]))]
+    return likeness.read(mended, words, _relations(mended, slot, rubric, words))
+
+
+def _relations(parts: list[Sentence], slot: Slot, rubric: Rubric, words: Vocabulary) -> list[Relation]:
+    """Who does what in the sentences of one field, with what `it` and `them` stand for."""
     actors, prior, found = actors_of([*slot.award, *slot.deny], rubric.terms), "", []
     earlier: tuple[tuple[str, bool], ...] = ()
     for s in parts:
@@ -122,6 +132,11 @@ def _content(parts: list[Sentence], slot: Slot, rubric: Rubric, facts: Mapping[s
         found += relations(s, mentions, actors, prior, earlier)
         earlier += tuple((m.term, s.tokens[m.end - 1].word.endswith("s")) for m in mentions)
         prior = next((m.term for m in reversed(mentions) if m.term in actors), prior)
+    return found
+
+
+def _content(parts: list[Sentence], found: list[Relation], slot: Slot, rubric: Rubric, facts: Mapping[str, object], words: Vocabulary) -> Outcome:
+    results = []
     if slot.award or slot.deny:
         results.append(_claims(found, slot, rubric, parts, words))
     refuted = bool(_refuted(found, slot, rubric))

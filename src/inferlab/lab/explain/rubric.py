@@ -90,7 +90,8 @@ class Slot:
     and its trend. In `award`, `a + b` wants both claims and `a or b` either. `loose` also takes an answer that says what
     happens to the object and who acts in separate words (`the latents get cleaner; the scheduler does the arithmetic`),
     and a number that stands beside no term: only for a slot whose `deny` names the confusable actors. `topic` lists terms of which one must be named, `names` terms that must all be. `reads` is the field's
-    label where it is not the slot's name."""
+    label where it is not the slot's name. `learned` is the name under which labelled answers to the same question have been learned
+    (`training/likeness.py`): an awarded answer that is not like the right ones is then read by a person."""
 
     award: list[str] | tuple[str, ...] = ()
     deny: Mapping[str, str] = field(default_factory=dict)
@@ -100,6 +101,7 @@ class Slot:
     names: tuple[str, ...] | list[str] = ()
     reads: str = ""
     loose: bool = False
+    learned: str = ""
 
     def __post_init__(self):
         if not (self.award or self.amounts or self.trend):

@@ -1,0 +1,132 @@
+"""Fits the gate of likeness (`src/inferlab/weights/prose/likeness.json.gz`).
+
+    python training/likeness.py [--out FILE] [--measure]
+
+Learns the labelled answers of `tests/explanations` (all splits but `held`, no gamed ones) for every slot of a lab's rubric that names
+them (`Slot.learned`), and fits the logistic regression that weighs their likeness by Newton's method: each answer is compared with all
+others to the same question, not with itself. `--measure` leaves out one independent author after another and prints, at several
+thresholds, how many right and wrong slots the gate stops of those that the rubrics award.
+"""
+
+import argparse
+import dataclasses
+import gzip
+import json
+import pathlib
+import sys
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "explanations"))
+
+from answers import GAMED, load
+
+from inferlab.lab.explain import likeness
+from inferlab.lab.explain.grade import grade_slot, said
+
+OUT = ROOT / "src" / "inferlab" / "weights" / "prose" / "likeness.json.gz"
+RIDGE = 1.0
+"""Pull of the standardized weights towards 0."""
+
+
+class Example(NamedTuple):
+    """One slot of one labelled answer."""
+
+    name: str
+    author: str
+    said: likeness.Said
+    right: bool
+    awarded: bool
+    """By the rubric alone."""
+
+
+def examples(rows) -> list[Example]:
+    out = []
+    for row in rows:
+        if row.kind in GAMED or row.kind == "blank":
+            continue
+        for rubric in row.rubrics:
+            for label, slot in rubric.slots.items():
+                text = row.explanation.get(slot.reads or label)
+                if slot.learned and text.strip():
+                    verdict = grade_slot(text, dataclasses.replace(slot, learned=""), rubric, row.facts).verdict
+                    out.append(Example(slot.learned, row.author, said(text, slot, rubric), bool(row.gold[label]), verdict == "award"))
+    return out
+
+
+def answers_by_name(found: list[Example]) -> dict[str, list]:
+    out = defaultdict(list)
+    for e in found:
+        out[e.name].append((likeness.numbered(e.name, e.said), e.right))
+    return dict(out)
+
+
+def fit(found: list[Example], answers: dict[str, list]) -> list[float]:
+    """The weights for `Learned.features`: each example against all others of its question."""
+    place: dict[str, int] = defaultdict(int)
+    sets = {name: likeness.Learned(kept) for name, kept in answers.items()}
+    rows = []
+    for e in found:
+        rows.append(sets[e.name].features(e.said, answers[e.name][place[e.name]][0], without=place[e.name]))
+        place[e.name] += 1
+    x, y = np.array(rows), np.array([not e.right for e in found], float)
+    mean, spread = x.mean(0), x.std(0) + 1e-9
+    mean[0], spread[0] = 0.0, 1.0
+    z, w = (x - mean) / spread, np.zeros(x.shape[1])
+    for _ in range(50):
+        p = 1 / (1 + np.exp(-z @ w))
+        pull = np.full(len(w), RIDGE)
+        pull[0] = 0.0
+        step = np.linalg.solve((z.T * (p * (1 - p))) @ z + np.diag(pull), z.T @ (p - y) + pull * w)
+        w -= step
+        if np.abs(step).max() < 1e-9:
+            break
+    own = w / spread
+    own[0] -= float((mean[1:] / spread[1:]) @ w[1:])
+    return [float(v) for v in own]
+
+
+def measure(found: list[Example]) -> None:
+    """Independent authors, each judged by what was learned from all others."""
+    doubts = []
+    for author in sorted({e.author for e in found if e.author.startswith("independent")}):
+        rest, own = [e for e in found if e.author != author], [e for e in found if e.author == author]
+        answers = answers_by_name(rest)
+        sets, weights = {name: likeness.Learned(kept) for name, kept in answers.items()}, fit(rest, answers)
+        for e in own:
+            if e.name in sets:
+                x = float(np.dot(weights, sets[e.name].features(e.said, likeness.numbered(e.name, e.said))))
+                doubts.append((1 / (1 + np.exp(-x)), e))
+    right = np.array([d for d, e in doubts if e.right and e.awarded])
+    wrong = np.array([d for d, e in doubts if not e.right and e.awarded])
+    every_right, every_wrong = np.array([d for d, e in doubts if e.right]), np.array([d for d, e in doubts if not e.right])
+    better = (every_wrong[:, None] > every_right[None]).mean() + 0.5 * (every_wrong[:, None] == every_right[None]).mean()
+    print(f"independent authors, each left out: {len(every_right)} right and {len(every_wrong)} wrong slots, AUC {better:.3f}")
+    print(f"awarded by the rubrics alone: {len(right)} right, {len(wrong)} wrong")
+    for limit in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7):
+        print(f"  doubt over {limit}: stops {(right > limit).mean():6.1%} of the right, {(wrong > limit).mean():6.1%} of the wrong")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path, default=OUT)
+    parser.add_argument("--measure", action="store_true", help="leave out each independent author instead of writing the gate")
+    args = parser.parse_args()
+    found = examples([row for row in load() if row.split != "held"])
+    if args.measure:
+        measure(found)
+        return 0
+    answers = answers_by_name(found)
+    weights = [round(w, 5) for w in fit(found, answers)]
+    slots = {likeness.address(name): likeness.packed(kept) for name, kept in sorted(answers.items())}
+    text = json.dumps({"weights": weights, "slots": dict(sorted(slots.items()))}, separators=(",", ":"))
+    args.out.write_bytes(gzip.compress(text.encode(), mtime=0))
+    print(f"{len(found)} slots of {len(slots)} questions, {args.out.stat().st_size:,} bytes, weights {weights}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
