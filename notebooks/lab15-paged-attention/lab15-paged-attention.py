@@ -1039,7 +1039,7 @@ RUBRIC = Rubric(
                 "positions predicts/matches/maps/translates/turns/converts/becomes blocks",
                 "* translates/maps/converts/turns positions",
                 "says: page/pages/position/positions/token/tokens/index .. to/into/with/by/in/from .. block/blocks/place/frame, which/what block, block/place where/that/which .. it/they/page/pages/keys/position/lies/lie/sits/stored/is/holds, "
-                "number/id/index/numbers/ids of .. block/blocks/place, block numbers/number/ids/id/no/index, list of .. blocks/numbers/ids, block of .. page/first/its/16/next, there stands the block, block .. stands, "
+                "number/id/index/numbers/ids of .. block/blocks/place, block numbers/number/ids/id/no/index, list of .. blocks/numbers/ids, block of .. page/first/its/16/next, there stands the block, block .. stands, tells/gives/hands/shows/returns you/me/us .. block/blocks/place, entry/entries .. names/is/gives/holds/stores/contains .. block/blocks/number/numbers, "
                 "links/assigns/points/associates/connects/refers/relates/resolves/indexes/names .. page/pages/position/positions/block/blocks, positions/position/page/pages .. are/is/can be looked up",
             ],
             deny={
@@ -1061,7 +1061,10 @@ RUBRIC = Rubric(
                 "block/blocks to page/pages/position/positions/token/tokens/logical/its/request/requests/owner, block number/numbers to .. page/pages/position/positions/token/tokens/request/requests, "
                 "block/blocks/frame .. to .. request/owner that/which owns, each/every/a block .. to .. request, block .. into .. position/positions/page/pages, "
                 "who owns the block": "The other way round: the table is asked with a position, and answers with a block.",
-                "says: how many blocks/positions, which blocks are empty/free/used/unused, order in which requests, next block, linked list, maps files, files to, driver, config, table of the layer, table of that layer, how many requests, how many users, how often, counts how, counts the, page table of the operating, of the operating system": "It says where, not how often or for whom.",
+                "says: how many blocks/positions/tokens, may still generate, will still generate, which blocks are empty/free/used/unused, order in which requests, next block, linked list, maps files, files to, driver, config, table of the layer, table of that layer, how many requests, how many users, how often, counts how, counts the, page table of the operating, of the operating system": "It says where, not how often or for whom.",
+                "says: contiguous again, blocks together, moves/shifts/slides/packs the .. blocks, moves/shifts/copies blocks, moves/shifts/copies .. keys/values, compacts, defragments": "Nothing is moved: the blocks of a request may lie anywhere.",
+                "says: one/single/same/common/global table for all/every/everyone requests/request/users/user/of/together, one/the/same table for everyone, requests/users have/share/use one/a/the/same table, requests/users have/share/use the same table, table .. in common, table .. shared by all requests/users, global/common table, "
+                "same block for everyone, same block for all/every": "Each request has a table of its own: page 0 of two requests lies in two blocks, unless they share it.",
                 "says: token/tokens/key/keys/position/positions/cache smaller, fewer/less/smaller bytes, less memory per": "The table makes nothing smaller: it says where things are.",
                 "says: free list, list of free, list of the free, next free block, lowest free block": "The list of free blocks says nothing of who holds what.",
                 "says: table of each/every layer, table per/for layer, table per/for each/every/a layer, each/every layer has/keeps .. table, each/every layer .. own table, layer .. own table/list, layer .. has its own, table of each/every head, table per head": "One table a request serves all layers and heads.",
@@ -1080,6 +1083,8 @@ RUBRIC = Rubric(
             "For each request a block table holds the numbers of its blocks, in the order of the positions.",
             "you ask the request's block table for page 3 and it hands you the number of the block in the pool",
             "It is the list of blocks of the request, it translates the position of token in number of block.",
+            "The block table of the request: you ask it for page 2 and it tells you block 9.",
+            "In the block table of a request the entry of a page is the number of its block, and all layers share this table.",
         ]
     },
     must_deny={
@@ -1090,6 +1095,9 @@ RUBRIC = Rubric(
             "The block table maps each block of the pool back to the position that it holds.",
             "Each layer has its own block table, which maps the heads to blocks.",
             "The reference count says which blocks hold the positions of a request.",
+            "The block table maps pages to blocks, and all requests share one table.",
+            "The block table maps the positions to blocks, and it moves the blocks so that they are contiguous again.",
+            "The block table says how many tokens the request may still generate, and so which blocks it needs.",
         ]
     },
 )
@@ -1112,7 +1120,9 @@ RUBRIC = Rubric(
     terms={
         "axis": "token axis, token*, sequence*, sequence axis, position axis, position dimension, positions axis, positional axis, time axis, length, length axis, token dimension, sequence dimension, sequence length, axis of tokens, "
         "axis of the tokens, axis of positions, axis of the positions, axis of token positions, tokens axis, context axis, context*, time dimension, temporal axis, token positions, token position, dimension of token positions, "
-        "axis of position, axis of positions of tokens, position-axis, positions get, positions are cut, positions are split, positions are divided, positions are grouped, positions are chopped, cut along positions, cut along the positions, along positions, along the positions, sequence/position axis, seq axis, seq, seqlen, seq_len",
+        "axis of position, axis of positions of tokens, position-axis, positions get, positions are cut, positions are split, positions are divided, positions are grouped, positions are chopped, cut along positions, cut along the positions, along positions, along the positions, sequence/position axis, seq axis, seq, seqlen, seq_len, along its positions, along their positions, by positions, by position, positions that get, positions that are, positions which are, positions which get, positions being, positions are being, positions are what, positions is what, positions are chunked, positions are sliced, positions are partitioned, positions are paged, positions are put, positions cut, positions split, positions in pages, positions into pages, positions and these, positions and they, cut the positions, cuts the positions, cutting the positions, split the positions, splits the positions, divide the positions, divides the positions, positions not the heads, positions not heads, positions not layers, positions gets, position is cut, position gets",
+        "spared": "neither the heads, neither heads, neither the head axis, nor the heads, nor heads, nor the head axis, nor head_dim, neither the layers, neither layers, nor the layers, nor layers, nor the batch, neither the batch",
+        "short": "blocks are only, blocks are just, blocks have only, blocks hold only, blocks only hold, blocks only have, blocks can hold only, blocks can only hold, blocks have place only, blocks have room only, blocks have place for only, blocks have room for only, blocks would be, blocks would only, blocks would hold, blocks would have, blocks are not enough, blocks are too few, blocks were not enough, blocks would not",
         "blocks": "block*",
         "positions": "position*, filled position*, spots, spot, slots, slot, places, rows, entries, stored tokens, cached tokens, \"filled\", \"stored\"",
         "pages": "page*",
@@ -1129,15 +1139,19 @@ RUBRIC = Rubric(
             topic=["axis"],
             amounts=Amounts(
                 shapes=["keys of the pool"],
-                counts={"blocks": [4, 16, 17], "positions": [50, 16, 14, 2, 64, 48], "pages": [4, 16], "axis": [50, 16, 21, 29, 30, 20, 49, 2, 14], "free": 14, "full": 3, "new": [21, 29, 30, 20, 50, 1, 49, 51, 3.125]},
-                key=["blocks=4", "pages=4", "axis=4"],
+                counts={"blocks": [4, 16, 17, 48], "positions": [50, 16, 14, 2, 64, 48, 21], "pages": [4, 16], "axis": [50, 16, 21, 29, 30, 20, 49, 2, 14], "free": 14, "full": 3, "new": [21, 29, 30, 20, 50, 1, 49, 51, 3.125], "short": [3, 48, 4]},
+                key=["blocks=4", "pages=4", "axis=4", "short=4"],
             ),
             deny={
                 "* splits/cuts/divides/slices/chops/partitions heads": "The heads stay whole: what is cut is the axis along which the cache grows.",
                 "* splits/cuts/divides/slices/chops/partitions layers": "A block is for all layers: what is cut is the axis along which the cache grows.",
                 "* splits/cuts/divides/slices/chops/partitions batch": "Each request has pages of its own: what is cut is the axis along which the cache grows.",
                 "says: head/heads/layer/layers/batch/hidden/feature/channel/block axis/dimension that gets/is, head/heads/layer/layers/batch/hidden/feature/channel axis/dimension is/gets cut/split/divided/chopped/sliced/paged/partitioned, is/it's the kv head/heads, is/it's the query/value/key/hidden/feature/cache/block, query/value/key/cache axis/dimension, heads/layers are/get cut/split/divided/chopped/sliced/paged/partitioned, axis is the head/heads/layer/layers/batch, is the head/heads/layer/batch axis, it's the head/heads/layer/batch axis, rather the head/layer/batch axis, along the head/heads/layer/layers/batch axis, "
+                "axis/dimension .. one of the head/heads/layers/batch/requests, the one of the head/heads/layers/batch, "
                 "along the heads/layers/batch, one page per layer/head, page per layer/head, page for each/every layer/head": "The heads and the layers stay whole: what is cut is the axis along which the cache grows.",
+                "says: side by side, next to each other, one behind the other in memory, lie/lies/are contiguous, contiguous in memory, in the order of their numbers": "The blocks of a request lie anywhere: only its table knows where.",
+                "says: always full/filled, blocks are all full, all blocks are full, holds/has/stores/fills 64 positions/tokens, 64 positions/tokens in its/the last": "The last block is hardly filled: 64 places, of which 50 are taken.",
+                "says: holds/hold/has/have/stores/needs/with/fills/occupies only/just 21/29/30 positions/tokens, holds/hold/has/have/stores/needs/with/fills/occupies 21/29/30 positions/tokens, 21/29/30 positions/tokens in/and/are/is 4/four": "The prompt and the new tokens are stored, all but the last one.",
             },
             loose=True,
         )
@@ -1149,6 +1163,8 @@ RUBRIC = Rubric(
             "tokens get chopped in 16s, heads and layers stay whole. 21 + 29 = 50 are stored, that's 4 blocks",
             "Sequence axis: 50 positions, 4 blocks (14 places of the last stay empty).",
             "The axis of the token positions is divided; in last call are 50 positions filled, this needs 4 blocks.",
+            "It's the positions that get cut into pages, neither the heads nor the layers. 50 positions, 4 blocks in its last call.",
+            "The position axis is cut; the last request holds 50 positions (21 + 30 - 1) and needs 4 blocks, because 3 blocks are only 48.",
         ]
     },
     must_deny={
@@ -1159,6 +1175,9 @@ RUBRIC = Rubric(
             "The token axis is split and the last request holds 3 blocks.",
             "The heads axis is cut into pages, with 50 positions in 4 blocks.",
             "One page per layer along the layer axis, 50 positions and 4 blocks.",
+            "The axis that is cut is the one of the heads; the last request has 50 positions in 4 blocks.",
+            "The token axis is cut, and the last request holds 21 positions in 4 blocks.",
+            "The token axis is cut; each of the 4 blocks is always filled, so there are 64 positions.",
         ]
     },
     example_facts={"keys of the pool": (66, 16, 2, 32), "positions": 50, "blocks": 4, "page": 16},
@@ -1184,25 +1203,25 @@ RUBRIC = Rubric(
         "waste": "waste*, wasted memory, wasted positions, wasted space, wasted room, wasted tail, tail waste, fragmentation, internal fragmentation, slack, leftover*, remainder, unfilled remainder, unfilled positions, unfilled places, "
         "empty position*, empty place*, empty slot*, empty space, empty memory, empty room, empty part, empty rows, stay empty, lie empty, lies empty, lying empty, stays empty, left empty, sits empty, half-empty, partly empty, partially filled, half-filled, "
         "unused position*, unused place*, unused slot*, unused memory, unused space, unused room, unused tail, unused part, memory that nobody uses, memory nobody uses, reserved but unused, vacant position*, vacant place*, vacancy, "
-        "overallocation, over-allocation, overhang, space lost, memory lost, room lost, places lost, positions lost, lost in the last, unused rest, rest of the last block, rest of the last page, rest of the block, unused, lost places, lost positions, lost memory, lost space, padding, reservation, reserved memory, reserved for nothing, idle memory, dead space, holes, tail, gaps, thrown away, throw away",
+        "overallocation, over-allocation, overhang, space lost, memory lost, room lost, places lost, positions lost, lost in the last, unused rest, rest of the last block, rest of the last page, rest of the block, unused, lost places, lost positions, lost memory, lost space, padding, reservation, reserved memory, reserved for nothing, idle memory, dead space, holes, tail, gaps, thrown away, throw away, half a page, half a block, part of a page",
         "table": "table*, block table*, table length, table size, entries, entry, table entries, table entry, lookup*, look-up*, look up*, bookkeeping, administration, indirection*, metadata, block number*, numbers, blocks to look up, blocks to track, blocks to manage, "
         "blocks to gather, number of blocks, block count, overhead, pages to manage, pages to look up, pages to track, pages to gather, pages per request, blocks per request, blocks per table, list, lists, longer list, index entries, indirect reads, translation*, accounting, management, blocks to search, search, "
-        "scattered accesses, scattered memory accesses, scattered reads, scattered memory access, pointers, pointer chasing, bookkeeping work, admin, address translation*, allocations",
-        "small": "small page*, tiny page*, little page*, small block*, pages of 16, page of 16, pages of 256, page of 256, large page*, big page*",
-        "capacity": "capacity, requests at once, batch, batch size, bigger batch, number of requests, \"requests\", \"users\", concurrent requests, number of concurrent requests, number of users, concurrency, sequences at once, requests fit, users fit, additional requests",
+        "scattered accesses, scattered memory accesses, scattered reads, scattered memory access, pointers, pointer chasing, bookkeeping work, admin, address translation*, allocations, looking .. takes more time, looking .. takes longer, lookup .. takes more time, gathering .. takes more time, gathering .. takes longer, reading .. takes more time, reading .. takes longer, finding .. takes more time, finding .. takes longer, looking things up",
+        "small": "small page*, tiny page*, little page*, small block*, pages of, page of, pages of 16, page of 16, pages of 256, page of 256, large page*, big page*",
+        "capacity": "capacity, requests at once, batch, batch size, bigger batch, number of requests, \"requests\", \"users\", concurrent requests, number of concurrent requests, number of users, concurrency, sequences at once, requests fit, users fit, additional requests, same memory, same room, same space, same gpu, the same memory, the same room, the same space, the same gpu, memory utilisation, memory utilization, utilisation, utilization, share of memory, share of the memory, share of used memory, memory efficiency, occupancy, memory is used",
     },
     slots={"trade-off": Slot(
         learned="lab15 trade-off 0f7a2904c6517890",
         trend=Trend("page", gain={"waste": "up", "memory": "up", "capacity": "down"}, cost={"table": "down", "time": "down"}, asked="down",
                     says={
-                        "waste down": "less is left, less left unused/empty, leaves/leave less unused/empty, at most a few, few positions/places/slots empty/unused/free, memory is used better, memory used better, better use of memory, better memory use/usage, uses/use memory better, space is saved, saves space/room, room is saved, last block/page is fuller, blocks/pages are fuller, fuller blocks/pages, tighter packing, packs tighter, packed tighter, only what it needs, only what they need, what it really needs, fits/fit more tightly/closely, tighter fit, not holding onto memory, not hold memory, nearly/almost no waste, hardly any waste, hardly anything wasted, nothing is wasted, bounds the .. tail, bounds the .. waste, almost nothing stays empty, little waste",
-                        "capacity up": "more requests fit, more users fit, more requests enter, more requests can enter/run/fit, room for more, room for additional, cram more, leaves room for, squeeze in more, serve more, admit more, more requests can be admitted",
-                        "table up": "more blocks to keep/look/manage/store/read/find/follow/visit, tables/table become/becomes/is/are/get/gets long/longer/big/bigger/large/larger, follow/follows more of, more block numbers, more numbers in, longer table/tables, bigger table/tables, larger table/tables, table/tables longer, table/tables bigger, long table, long tables, many small blocks, many more blocks, multiply the .. entries, more to look up, more to keep track of, more to manage, more to administer, more jumping/hopping, more places to look, in little pieces, in small pieces, in shorter parts, in shorter pieces, shorter runs, shorter contiguous runs, less contiguous, gets choppy, get choppy, get scattered, gets scattered, scattered over, more scattered, choppy, hopping/jumping around, more scattered, shorter reads, smaller reads",
+                        "waste down": "less is left, less left unused/empty, leaves/leave less unused/empty, at most a few, few positions/places/slots empty/unused/free, memory is used better, memory used better, better use of memory, better memory use/usage, uses/use memory better, space is saved, saves space/room, room is saved, last block/page is fuller, blocks/pages are fuller, fuller blocks/pages, tighter packing, packs tighter, packed tighter, only what it needs, only what they need, what it really needs, fits/fit more tightly/closely, tighter fit, not holding onto memory, not hold memory, nearly/almost no waste, hardly any waste, hardly anything wasted, nothing is wasted, bounds the .. tail, bounds the .. waste, almost nothing stays empty, little waste, less/fewer places/positions/slots/spots/rows/room/space/memory empty/unused/idle/vacant, less/fewer places/positions/slots/spots/rows/room/space/memory is/are/stays/stay/lies/lie/sits/sit/remains/remain empty/unused/idle/vacant, memory more efficiently, memory .. not used becomes/gets less, memory .. unused becomes/gets less, remainder/tail/rest .. shrinks, remainder/tail/rest .. is/gets/becomes smaller/shorter",
+                        "capacity up": "larger/bigger batch fits, improves/improve/better/higher .. utilisation/utilization/occupancy/efficiency, more requests fit, more users fit, more requests enter, more requests can enter/run/fit, room for more, room for additional, cram more, leaves room for, squeeze in more, serve more, admit more, more requests can be admitted",
+                        "table up": "more blocks to keep/look/manage/store/read/find/follow/visit, tables/table become/becomes/is/are/get/gets long/longer/big/bigger/large/larger, follow/follows more of, more block numbers, more numbers in, longer table/tables, bigger table/tables, larger table/tables, table/tables longer, table/tables bigger, long table, long tables, many small blocks, many more blocks, multiply the .. entries, more to look up, more to keep track of, more to manage, more to administer, more jumping/hopping, more places to look, in little pieces, in small pieces, in shorter parts, in shorter pieces, shorter runs, shorter contiguous runs, less contiguous, gets choppy, get choppy, get scattered, gets scattered, scattered over, more scattered, choppy, hopping/jumping around, more scattered, shorter reads, smaller reads, hand/hands out .. more often, ask/asks for .. more often, ask/asks more often, block/blocks/page/pages .. more often, taken/allocated/requested/needed/fetched more often, allocate/allocates/take/takes/fetch/fetches .. more often, more blocks have/must/need, more pages have/must/need, worsens/raises the overhead, overhead .. worse, shorter contiguous, in shorter parts, more rows, looking/lookup/lookups/gathering/reading/finding .. takes/take more time, looking/lookup/lookups/gathering/reading/finding .. takes/take longer",
                         "memory down": "memory that would otherwise be reserved, memory nobody uses",
                     }),
         deny={
             "says: compress/compresses/compressed/shrink/shrinks the keys/values/tokens, compress the cache, compresses the cache, fewer/less/smaller bytes per/each/a/every token, less memory per/for/each/every token, less memory for each/every token, token needs/takes less/fewer, "
-            "token gets cheaper/smaller, tokens get cheaper/smaller, cheaper/smaller per token, position takes/needs less/fewer, bytes per token go/goes/fall/drop/shrink, loses precision, precision, accuracy, less accurate, fewer/less flops, less computation, quality": "A page is an arrangement: a position takes the same bytes, and the result is the same.",
+            "reduce/reduces/lower/lowers/shrink/shrinks/cut/cuts/fewer the bytes .. token/tokens/position/positions, bytes of each/a/every token/position, token gets cheaper/smaller, tokens get cheaper/smaller, cheaper/smaller per token, position takes/needs less/fewer, bytes per token go/goes/fall/drop/shrink, loses precision, precision, accuracy, less accurate, fewer/less flops, less computation, quality": "A page is an arrangement: a position takes the same bytes, and the result is the same.",
         },
     )},
     must_award={
@@ -1212,6 +1231,9 @@ RUBRIC = Rubric(
             "you leave less of the last block empty so more requests fit, you pay with longer tables",
             "Less unused space per request. More lookups.",
             "Larger pages waste more memory but need fewer table entries.",
+            "More requests fit into the same memory, but the allocator has to hand out blocks more often.",
+            "Finer pages raise the memory utilisation; the overhead of the table gets larger.",
+            "Small pages leave fewer places empty. The price is that the table has more entries.",
         ]
     },
     must_deny={
@@ -1222,6 +1244,8 @@ RUBRIC = Rubric(
             "With smaller pages the fragmentation rises and the number of table entries falls.",
             "Smaller pages compress the keys, so each token gets cheaper; the cost is precision.",
             "Smaller pages leave more of the last block empty, but the tables are shorter.",
+            "Smaller pages reduce the bytes that each token takes, but they need longer tables.",
+            "Small pages waste more memory, with pages of 4 each request loses more. There are fewer entries to look up.",
         ]
     },
 )
