@@ -950,6 +950,8 @@ RUBRIC = Rubric(
                                      "scribbles the next, as suggestions, only/merely suggests, "
                                      "draft/drafter/small/smaller/little/assistant .. k/few/several/some/four/4/five/5/next/successive/cheap .. "
                                      "token/tokens/proposals/guesses/candidates/words, "
+                                     "draft/drafter/small/smaller/little/assistant/cheap/helper/intern/it/that/who .. "
+                                     "pencils/pencil/spits/spit/submits/submit/hands/lists/jots/pitches .. token/tokens/words/guesses/proposals/candidates/next/over/in/out, "
                                      "propose/proposed/suggested/guessed/drafted/generated/sampled .. by/from .. draft/drafter/small/smaller/little/assistant, "
                                      "generation to .. cheap/small, "
                                      "drafted position/positions/token/tokens, token/tokens/candidates/words/positions .. drafted/proposed/suggested/guessed, "
@@ -962,8 +964,10 @@ RUBRIC = Rubric(
                                     "check/checks/checking/verify/verifies/verifying/verification/examine/examines/look/looks/evaluate/evaluates/score/scores/"
                                     "control/controls/confirm/confirms/judge/judges/reads/decide/decides/inspects/validates/tests/approves/reject/rejects/keeps/"
                                     "keep/does .. pass, "
-                                    "check/checks/checked/verify/verifies/verified/verification/examined/evaluated/scored/judged/confirmed .. by/to/from/in .. "
-                                    "target/big/large/main/expensive/one pass/single pass/one forward/one call, "
+                                    "check/checks/checked/verify/verifies/verified/verification/examined/evaluated/scored/judged/confirmed .. by/to/from .. "
+                                    "target/big/large/main/expensive/bigger/larger, "
+                                    "check/checks/checked/verify/verifies/verified/verification/examined/evaluated/scored/judged/confirmed/graded in one/a/the, "
+                                    "grade/grades/grading/graded/review/reviews/vet/vets/inspect/inspects .. the/them/all/lot/tokens/guesses/proposals, "
                                     "single/one/same .. pass/forward/reading/call/go .. verifies/verify/checks/confirms/rejects/over/of, "
                                     "in/at one/once/a .. pass/go/forward/call/reading, all at once, lot at once, in parallel, one pass/forward/call, "
                                     "a single pass/call/forward/reading, "
@@ -977,7 +981,9 @@ RUBRIC = Rubric(
             "straight to the user, go straight to, directly to the user, jumps in, only for the hard, only used for, "
             "writes the text/output/answer, writes the easy": "The draft only proposes. Every token that stays has passed the target's rule.",
             "says: lose/loses/losing quality, lose/loses/losing/lost/costs/cost some/a/bit/of/little/quality/accuracy bit/quality/of/in, "
-            "lower/worse/less quality, quality is/gets/becomes worse/lower, quality drops/suffers/falls, a bit of quality":
+            "lower/worse/less quality, quality is/gets/becomes worse/lower, quality drops/suffers/falls, a bit of quality, "
+            "quality is given/traded/sacrificed, gives/give up .. quality, trade/trades/sacrifice/sacrifices .. quality, output/text/answer/result becomes/is/gets .. worse, "
+            "worse than the target's, accept/accepts/keep/keeps .. plausible/similar/close/roughly, close enough, differ/differs a little/bit":
                 "The rule keeps the target's distribution: no quality is lost.",
             "says: target/big/large/main model/propose/proposes/guesses/drafts/suggests/guess many/several/some/tokens/a/first/few/ahead, "
             "target propose/proposes/drafts/suggests/guesses, big/large model/one proposes/propose/drafts/suggests/guesses, "
@@ -988,6 +994,16 @@ RUBRIC = Rubric(
             "target/big/large/checks/verifies/checked/verified .. one by one, checks/verifies .. one after the other, "
             "token by token with the target":
                 "All proposals are checked in one pass: that is what is saved.",
+            "says: all/the tokens of the round are/get discarded/dropped/thrown, whole/entire/complete/full round is/gets discarded/dropped/thrown/repeated, "
+            "whole/entire/complete/full proposal/draft/block/batch is/gets discarded/dropped/thrown, accepted ones before it, accepted ones too, all k tokens again":
+                "What was accepted before the first rejected token stays.",
+            "says: averages/averaging/average/mixes/mixing/blends/blending .. probabilities/distributions/predictions/outputs, mix/mixture/average/blend of both/the/two":
+                "Nothing is mixed: a token is kept or replaced, so that the distribution is the target's.",
+            "says: trains/train/training/teaches/finetunes/updates the draft/small/drafter, draft/drafter/small/model learns, "
+            "acceptance rate/ratio grows/rises/increases/improves": "Nothing is learned in a round: no weight changes.",
+            "says: pass/it costs/takes/needs k/n/four/five/several times, skip/skips/skipping .. layers, quality becomes/gets/is better/higher, better than .. target, "
+            "better quality than, target gets slower": "The pass costs about as much as an ordinary one; what it saves are passes, and the output stays as it was.",
+            "says: without a/any check, without checking, emitted directly, checks/verifies only those/some": "Every proposal is checked before it stays.",
             "* shrinks weights": "No weight changes: passes of the large model are saved.",
             "says: does something": "Say what it does.",
         },
@@ -998,6 +1014,7 @@ RUBRIC = Rubric(
         "A small model drafts some tokens; the large model checks these tokens in one pass and replaces the first rejected one.",
         "The draft generates four tokens, and the target decides in one pass which tokens stay.",
         "Several tokens are proposed by the draft model, and the target keeps the accepted tokens.",
+        "The draft hands a few tokens over to the target, which grades all of them in one call and keeps the ones that it accepts.",
         "the little model runs ahead a few words and the big one looks them over in one go, the first bad guess is swapped for its own",
     ]},
     must_deny={"speculation": [
@@ -1007,6 +1024,10 @@ RUBRIC = Rubric(
         "The draft writes most of the output and the target writes the rest of the output.",
         "The target proposes tokens, and the draft checks them in one pass.",
         "The draft suggests five tokens and the target runs one whole pass for each suggestion.",
+        "The draft proposes four tokens, the target checks them in one pass and also keeps the ones that are close enough, so the text gets slightly worse.",
+        "The draft proposes k tokens and the target checks them in one pass; after the first rejection the whole round is thrown away.",
+        "The draft proposes tokens and the target checks them in one pass; it averages the probabilities of the two.",
+        "Draft guesses some tokens, the target verifies them in one pass, and that trains the draft for the next round.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-plans"), RUBRIC, {})["speculation"], "what draft and target do in a round")
@@ -1031,8 +1052,24 @@ RUBRIC = Rubric(
         "pipeline": "pipeline*, pipeline parallelism, pp",
         "traffic": "communication*, data, message*, exchange*, all-reduces, all-reduce, allreduces, collective*, synchronisation, synchronization, "
                    "synchronisations, sums, data exchanged, all-reduce traffic, interconnect, interconnect traffic, "
-                   "many times, several times, again and again, network, bandwidth between devices, chatter, talking, network traffic, slow link*, slow cable*, "
-                   "slow network*, fast link*, fast cable*, fast network*, faster link*",
+                   "many times, several times, again and again, network, bandwidth between devices, chatter, talking, network traffic, with slow, over slow, on slow, with a slow, over a slow, "
+                   "on a slow, a slow link, a slow cable, a slow network, and slow links, and slow cables, that's slow without, that is slow without, "
+                   "a fast link, a fast network, a fast interconnect, fast links, fast cables, faster links, "
+                   # time that the sums take: it is part of the cost and no contradiction to a step that is faster
+                   "wait for each other, waits for each other, waiting for each other, wait on each other, waiting on each other, waiting for the others, wait for the others, "
+                   "wait for the slowest, and wait for it, devices must wait, devices have to wait, cards must wait, cards have to wait, gpus must wait, gpus have to wait, "
+                   "time for communication, time for the communication, time for communicating, time for the sums, time for sums, time for synchronisation, "
+                   "time for synchronization, time for the exchange, time on communication, time on communicating, time on summing, time on the sums, "
+                   "time on exchanging, time on synchronising, time on synchronizing, time to communicate, time to exchange, time to sum, communication time, "
+                   "synchronisation time, synchronization time, communication latency, communication delay, communication overhead, "
+                   "communication takes time, communication costs time, communication needs time, communication also takes time, "
+                   "exchange takes time, exchange costs time, synchronisation takes time, synchronization takes time, sync takes time, "
+                   "sums take time, sums cost time, all-reduces take time, all-reduces cost time, messages take time, these take time, these cost time, "
+                   "which takes time, which costs time, this costs time, that costs time, "
+                   "take extra time, takes extra time, take some extra time, takes some extra time, cost extra time, costs extra time, add extra time, adds extra time, "
+                   "fixed delay, small delay, delay to each layer, delay to every layer, delay in each layer, delay in every layer, "
+                   "whose time does not, whose latency does not, their time does not, their latency does not, "
+                   "limits the speedup, limits the speed-up, limit the speedup, limits the gain, limit the gain, limits how fast",
     },
     slots={"trade-off": Slot(
         learned="practice trade-off a45344b95b6bcc4c",
@@ -1040,20 +1077,35 @@ RUBRIC = Rubric(
             "says: full copy of, copy of the model, memory is wasted, only one device works, gains nothing, gains something, costs something, "
             "less/fewer/lower/saves communication/messages/exchanges/traffic/synchronization, whole layers, hands the state to the next, to the next device, "
             "in flight at once, passes it on to the next, one device after the other, "
-            "stages work, no communication, without communication": "Every device works on every layer, and all of them must agree twice in each.",
+            "stages work, no communication, without communication, works/work on a different/another/its token/request/user/sequence, works/work on its own token/request/user, "
+            "own stage, from each/one device to the next, state from each, to the following device": "Every device works on every layer, and all of them must agree twice in each.",
+            "says: communication/traffic .. zero, almost/nearly/practically/hardly any/no/zero communication/traffic/messages, little/hardly communication, "
+            "one/single all-reduce/sum/exchange/message per/a/for token, only/just once per/a token, at the very end, none inside the":
+                "Two sums in each layer, for every token.",
+            "says: read/reads more weights, more weights than, each/every device/card/gpu reads/holds/has/keeps all, "
+            "each/every device/card/gpu reads/holds/has/keeps the whole/entire/full, "
+            "more memory for the kv/cache, heads .. stored on each/every, whole/full/entire cache/model/weights on/in each/every, all the weights on each/every":
+                "A device holds and reads its share of the weights and of the heads, and no more.",
+            "says: quality goes down, quality drops/suffers/falls/decreases, quality gets/is/becomes lower/worse, quality of the answer/answers/text goes/gets/drops/suffers, "
+            "costs/cost quality/accuracy, loses/lose/losing quality/accuracy, accuracy drops/suffers/falls, sums are approximated, pipeline bubble, serves a different/another":
+                "The sums put the parts together: the result is the same, for the same user.",
+            "says: sums are what the user gains, communication is what the user gains, gains/gain communication/messages": "The sums are the price; what the user gains is time.",
         },
         trend=Trend(
             "tensor", gain={"time": "down"}, cost={"traffic": "up", "transfer": "up"}, switch=True, asked="up",
             says={
                 "time down": "response time .. improves/improve/better/shorter, shorter/less/smaller .. time/step/latency/wait/path/pass, "
                              "fraction/quarter/part/share of the time/latency/weights, "
-                             "gets/get there quicker/faster/sooner, wait/waits less, sooner, earlier, quicker, faster, "
+                             "shortens/shorten .. step/steps/token/tokens, "
+                              "gets/get there quicker/faster/sooner, wait/waits less, sooner, earlier, quicker, faster, "
                              "shortens/shorten/cuts/reduces/lowers .. time/latency/path/wait, multiplies/multiply/pools .. bandwidth, "
                              "latency/time/wait .. improves/improve/improved/better, gain/gains/gained .. latency/speed, "
                              "latency .. drops/falls/shrinks/decreases/down, time .. drops/falls/shrinks/decreases/down",
-                "traffic up": "sum/sums/summed/reduce/reduced/exchange/exchanges/sync/syncs/synchronise/synchronize/talk/communicate/agree/add/added/all-reduce/"
+                "traffic up": "sum/sums/summed/exchange/exchanges/sync/syncs/synchronise/synchronize/talk/communicate/agree/add/added/all-reduce/"
                               "all-reduces .. each/every/all/both/per/twice/constantly/across/between/many/again/other/devices/cards/gpus, "
-                              "waits/waiting for/on each, "
+                              "wait/waits/waiting for/on each/the, partial sums/results, add their, time for/on/to the/communication/communicating/sums/summing/exchange/exchanging/synchronisation/synchronization, "
+                              "communication/synchronisation/synchronization/sums/exchange .. take/takes/cost/costs time, introduces .. communication/synchronisation/synchronization, "
+                              "slow links/link/cables/network/interconnect, slow without, sync/syncing/synchronising/synchronizing up, "
                               "two/twice/many/constant/frequent .. sum/sums/exchange/exchanges/all-reduce/all-reduces/messages/syncs/times/layer, "
                               "messages/traffic/communication between, "
                               "takes/adds/needs/requires/costs/cost/is/increases/pays/pay .. "
@@ -1069,6 +1121,8 @@ RUBRIC = Rubric(
         "With tensor parallelism each token is faster, at the price of more all-reduces.",
         "The user waits less for each token, but the communication goes up.",
         "Tensor parallelism makes a step take less time and increases the synchronization in every layer.",
+        "One user's token is ready faster since each card reads a quarter of the weights, but the cards have to wait for each other twice in each layer.",
+        "It shortens the step, but the communication takes time: two sums in every layer.",
         "A word comes sooner as all cards read their part of a layer together, but they have to sum up between them twice in each layer.",
     ]},
     must_deny={"trade-off": [
@@ -1077,6 +1131,10 @@ RUBRIC = Rubric(
         "Tensor parallelism lowers the latency and also lowers the communication.",
         "With tensor parallelism a token takes longer and fewer messages are sent.",
         "Each device holds whole layers and hands the state to the next device.",
+        "A token is faster, the devices sum in every layer, and the quality goes down since each of them knows only a part of the model.",
+        "The step takes less time, and the communication stays almost at zero: one all-reduce per token at the very end.",
+        "A token takes less time since each card works on a different token, and the state is sent from one device to the next.",
+        "One user waits less, but all heads must be stored on each device and there is more communication.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-plans"), RUBRIC, {})["trade-off"], "what one user gains, and what it costs")
