@@ -866,17 +866,27 @@ RUBRIC = Rubric(
                                    "everybody's/everyone's/sequence's/user's/request's/person's .. cache/caches/kv/keys/values/history, its own, "
                                    "per sequence/request/user/conversation/person, individual/specific/private/particular/own to each, individually, separately, "
                                    "belong/belongs to a/one/each/its, for it alone, for that/each one alone, n/N/times a/the cache/caches, one for/per each, "
-                                   "for each sequence/user/request/one/conversation, "
+                                   "for each sequence/user/request/one/conversation, for each of the/them/these, of that/its/this/each/every sequence/user/request, "
+                                   "that/this/each one's cache, specific to a/each/every/one, cache/caches/kv/keys/values .. once for each/every, "
                                    "cache/caches of each/every/all, has/have .. in .. cache, all the caches, cache/kv .. times as many/four times",
         }),
         deny={
-            "sequence uses/moves weights": "The weights are read once a step, for all sequences together.",
+            "says: each/every sequence/user/request/one/conversation reads/loads/fetches/needs/streams/brings/has/uses the/its/all/own/their weights/parameters, "
+            "each/every sequence/user/request reads/loads/fetches/needs/has its/all own/the weights/parameters, sequences read/load/need/fetch their weights, "
+            "weights it reads for/per each/every/sequence, each reads/loads the/all/its weights, own quarter/part/share of the weights, nothing is shared, "
+            "weights once per sequence/user/request, weights once for each/every sequence/user/request, weights are read/loaded once per sequence/user/request, "
+            "weights are read/loaded once for each/every": "The weights are read once a step, for all sequences together.",
             "says: weights are/get/is read/loaded/fetched/needed/streamed per/for/by each/every/sequence/user/request, weights per sequence/user/request, "
             "weights for each/every/itself/themselves, weights again, "
-            "read/reads/loaded/loads/fetched again for, own copy of, own weights, copy of the weights/model, weights four/4 times, reads weights separately": "The weights are read once a step, for all sequences together.",
-            "says: share/shares/shared/sharing the/a/one/its cache, cache is/are/gets shared/common, cache/caches/kv once for, cache is read once for, "
-            "cache/kv/keys/caches are read once, cache/caches/kv/keys/values once, weights and .. cache .. once, cache is read once, cache is loaded once, "
-            "cache is loaded/fetched only once, caches are shared/common, common cache, shared cache, one cache for all, "
+            "read/reads/loaded/loads/fetched again for, own copy of, own weights, copy of the weights/model, weights four/4 times, reads weights separately, weights of .. are read for each/every, each/every sequence .. must/has/have/needs read/reads/load/loads all, "
+            "each/every sequence .. read/reads/load/loads all the/its weights, read/reads/load/loads them four/4/n times": "The weights are read once a step, for all sequences together.",
+            "says: only those/some/the weights that, only the needed weights, skips the rest, weights that .. current token": "A step needs all the weights.",
+            "says: weights were/are stored/kept in the cache/kv, because they were stored, whole/entire/full prompt .. again, prompt .. through all/the layers":
+                "The weights come from memory in every step; of the prompt only keys and values are read, from the cache.",
+            "says: share/shares/shared/sharing the/a/one/its cache, cache is/are/gets shared/common, "
+            "cache/caches/kv/keys/values once for all/the/everyone/everybody/them, cache/caches/kv/keys/values is/are read/loaded/fetched/needed once for all/the/everyone/everybody/them, "
+            "cache/caches/kv is/are read/loaded/fetched only/just once, cache/kv/caches is/are read/loaded/fetched once per/a/in/and/while/but/however, cache it reads once, cache is what, "
+            "caches are what, share/shares/sharing the same keys/cache/kv, read/reads the same cache/kv/keys, weights and .. cache/caches .. once, cache and .. weights .. once, caches are shared/common, common cache, shared cache, one cache for all, "
             "single cache for": "A sequence's cache is its own; the weights are what the batch shares.",
             "* recomputes cache": "The cache is read, not computed again.",
             "says: when the server starts, never again, at the start, computed/calculated/built anew/again, read at start": "Both are read in every step.",
@@ -890,6 +900,8 @@ RUBRIC = Rubric(
         "A step loads the weights once for the whole batch; each sequence brings a KV cache of its own that is read too.",
         "One decode step reads all parameters a single time, plus the keys and values of each request.",
         "It reads the weights once and the kv cache per sequence.",
+        "The weights are read once per step, and the KV cache is read once for each sequence.",
+        "However many sequences there are, the step loads the weights a single time; then it reads the keys and values of each of them.",
         "the whole model comes over from memory one time and everybody shares that, but the cache is private to each user",
     ]},
     must_deny={"state": [
@@ -898,6 +910,10 @@ RUBRIC = Rubric(
         "Every sequence reads the weights for itself; the cache is shared.",
         "The step recomputes the cache of each sequence and does not touch the weights.",
         "The weights are not read once for all sequences.",
+        "A step reads the KV cache once and the weights once per sequence.",
+        "The cache is what the step reads once, while the weights of the model are read for each sequence.",
+        "The weights are read once, since they were stored in the cache, and the whole prompt is run again for each sequence.",
+        "The step reads once only the weights that the token needs, and each sequence adds its cache.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("slow-decode"), RUBRIC, {})["state"], "what is read once, and what for each sequence")
@@ -919,7 +935,7 @@ RUBRIC = Rubric(
     terms={
         "batch": "batch*, batch axis, batch size, batch dimension, first axis, first dimension, leading axis, leading dimension, axis 0, dim 0, dimension 0, "
                  "rows, row, sequence*, request*, user*, number of sequences",
-        "weights": "weight*, parameter*, weight bytes, weight traffic, bytes of weights, weights read, model, bytes read, weights column",
+        "weights": "weight*, parameter*, weight bytes, weight traffic, bytes of weights, weights read, model, bytes read, weights column, megabytes, bytes, bytes of a step, what is read, amount read",
         "layers": "layer*",
         "length": "sequence length, sequence axis, sequence dimension, sequence length axis, token axis, time axis, time dimension, second axis, "
                   "second dimension, last axis",
@@ -929,8 +945,17 @@ RUBRIC = Rubric(
     },
     slots={"axis": Slot(
         learned="lab19 axis 27d34ce538405bfa",
-        topic=["batch"],
+        names=["batch", "weights"],
         deny={
+            "says: weights shrink/shrinks/fall/falls/drop/drops/decrease/decreases/halve, weights .. fall/falls/drop/drops/shrink/shrinks/decrease/decreases from, "
+            "weights .. rise/rises/grow/grows/climb/increase/increases from, weight bytes/traffic/reads grow/grows/rise/rises/increase/increases, "
+            "so do the weights, so do weights, stays is the cache/batch, stays/constant is the batch": "A step reads the same weights, once, however many sequences there are; what grows is the batch.",
+            "says: cache/caches/kv stays/stay/remains/is/are the same, cache stays/remains, share/shares/sharing one/a/the cache, cache is shared, one cache of, cache that .. stays":
+                "Each sequence brings a cache of its own; what stays are the weights.",
+            "says: calls/launches/kernels/passes grow/grows/increase/rise, calls/launches/kernels/passes go/goes from/up, one call/pass/step/launch per/for sequence/each/every":
+                "All four sequences go through in one call.",
+            "says: token/tokens/length/time axis .. goes/grows, token/tokens/length/time axis that, tokens are added to the sequence, tokens to the/one sequence":
+                "One token of each sequence goes in: it is the batch that grows.",
             "says: weights grow/grows/increase/increases/double/rise/quadruple/multiply, weights go/goes/went up, weights .. larger/bigger, weights .. grow/grows with, "
             "weights for each of the four, weights four times, four times the weights": "The weights are read once, however many sequences there are.",
             "says: layers grow/increase, layers go up, more layers": "The number of layers has nothing to do with the batch.",
@@ -959,6 +984,11 @@ RUBRIC = Rubric(
         "The layers grow from 8 to 32, with a batch of 4.",
         "The sequence length grows from 1 to 4 tokens.",
         "The batch axis shrinks from 4 to 1.",
+        "The batch goes from 1 to 4, and the weights that a step reads fall from 23.6 MB to 5.9 MB.",
+        "The batch is 4 now, and the cache stays the same since all of them share one cache of 23.6 MB.",
+        "The batch grows from 1 to 4, and so do the weights.",
+        "It is the token axis that goes from 1 to 4; the weights stay at 23.6 MB.",
+        "The number of calls grows from 1 to 4, one call per sequence, with the same weights.",
     ]},
     example_facts={"four": (4, 1), "one": (1, 1), "weights": 23_610_368},
 )
@@ -980,20 +1010,29 @@ RUBRIC = Rubric(
     lab="Speculation attacks passes: several tokens for one reading of the weights.",
     terms={
         "speculation": "speculation, speculative decoding, speculating, each pass, one pass, a pass, per pass, every pass, each target pass, each reading, "
-                       "single pass, one reading, a single reading, one forward, each forward, per forward",
+                       "single pass, one reading, a single reading, one forward, each forward, per forward, "
+                       "per weight read, each weight read, per reading of the weights, for one reading of the weights",
         "target": "target pass*, passes of the target, passes of the big model, passes of the large model, passes, big model passes, weight reads, "
                   "readings of the weights, target calls, target forwards, rounds of the slow model, calls of the big model, fetched less often, read less often, "
-                  "loaded less often, streamed less often, runs less often, run less often, called less often, used less often, needed less often, weight traffic",
+                  "loaded less often, streamed less often, runs less often, run less often, called less often, used less often, needed less often, weight traffic, "
+                  "runs fewer times, run fewer times, read fewer times, fetched fewer times, loaded fewer times, called fewer times, used fewer times, called less, runs less, "
+                  "weights less often, weights fewer times",
         "wasted": "rejected token*, wasted token*, discarded token*, wasted work, wasted computation, wasted compute, wasted arithmetic, draft .. time, "
-                  "drafting .. time",
+                  "drafting .. time, passes of its own, its own passes, passes of the draft, tokens that are dropped, tokens that get dropped, guesses that are dropped, "
+                  "dropped tokens, dropped guesses",
     },
     slots={"trade-off": Slot(
         learned="lab19 trade-off 843f896e4defe6f7",
         deny={
             "says: worse/lower quality, worse answers/output/text, quality drops/suffers/falls/declines, quality goes down, quality is/gets worse/lower, "
             "loses/lose/losing quality, changes the output/answers/distribution, changed output, "
-            "less accurate answers, different distribution, answers become/get worse": "What the target would not have said is rejected: the output stays the "
+            "pay/pays/paid with quality/accuracy/precision, costs/cost quality/precision/accuracy, gets less accurate/exact, answers less accurate/exact, answers that are less, "
+            "answers are less, less accurate answers, different distribution, answers become/get worse": "What the target would not have said is rejected: the output stays the "
                                                                                        "target's.",
+            "says: pay/pays/pay is nothing, paid is nothing, nothing is paid, costs nothing, nothing in compute, for free, comes free, is free, without any cost, "
+            "weights .. read/loaded two/2 times, weights .. read/loaded twice": "The draft has to run, and what is rejected was work for nothing.",
+            "says: skip/skips/skipping .. layers, weights smaller, weights of the model get bigger, batch bigger, until the batch is full, once more for every":
+                "A draft proposes, and the whole target checks several tokens in one pass; weights and batch stay as they are.",
             "says: big/large/target model/one guesses/guess/proposes/drafts/propose, target guesses/proposes/drafts/suggests, "
             "small/little/draft model/one checks/verifies/judges/check, draft checks/verifies/judges":
                 "The draft proposes and the target checks, not the other way round.",
@@ -1010,15 +1049,22 @@ RUBRIC = Rubric(
                                "fewer/less .. pass/passes/reads/readings/rounds/calls/trips/sweeps/forwards/runs, "
                                "one/a/each/every/per/single pass .. give/gives/yields/yield/hands/produces/makes .. more/several/multiple/many/few/tokens/couple, "
                                "pass/passes .. give/gives/yields/yield/hands/produce/produces .. more/several/multiple/many/few, "
-                               "read/fetched/loaded/streamed/runs/run/called/used less often, fewer .. per token, "
+                               "read/fetched/loaded/streamed/runs/run/called/used/weights less often, read/fetched/loaded/runs/run/called/used/weights fewer times, called/runs less, "
+                               "fewer .. per token, fewer/less rides, "
+                               "one/a/each/every/per/single pass/ride/run/verification/check/round .. deliver/delivers/brings/confirm/confirms/accept/accepts/keeps/yield/yields .. "
+                               "more/several/multiple/many/few/tokens/couple/two/three, "
+                               "token/tokens/words .. accepted/confirmed/kept/checked in/by/with/per one/a/each/single, "
                                "several/multiple/more tokens/words for .. one/a/single",
-                "wasted up": "reject/rejected/discarded/refused/binned/wrong/bad/missed/thrown/failed/unaccepted .. "
-                             "token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates, "
-                             "work/token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates/ones .. "
-                             "reject/rejected/discarded/refused/binned/thrown/wasted/lost/miss/dropped/nobody/nothing/not accepted/aren't accepted/wrong, "
-                             "for nothing, in vain, wasted, thrown away/out, nobody keeps, is lost, work .. discarded/dropped/unused/rejected, get/gets thrown, "
-                             "get/gets rejected/discarded/dropped, not used, of junk, not accepted",
-                "compute up": "second/additional/extra/another/little/small model .. run/runs/running/memory/compute/eats/needs/next/stored/beside/well, "
+                # work for nothing is work
+                "compute up": "reject/rejected/discarded/refused/binned/wrong/bad/missed/thrown/failed/unaccepted .. "
+                              "token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates, "
+                              "work/token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates/ones .. "
+                              "reject/rejected/discarded/refused/binned/thrown/wasted/lost/miss/dropped/nobody/nothing/wrong, "
+                              "work/token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates .. not/aren't/isn't accepted/kept/used, "
+                              "waste/wastes/wasting compute/work/flops/arithmetic/computation/effort, misses are wasted, "
+                              "for nothing, in vain, wasted, thrown away/out, nobody keeps, is lost, work .. discarded/dropped/unused/rejected, get/gets thrown, "
+                              "get/gets rejected/discarded/dropped, not used, of junk, not accepted, "
+                              "second/additional/extra/another/little/small model .. run/runs/running/memory/compute/eats/needs/next/stored/beside/well, "
                               "running .. second/little/small/draft/extra/another model, "
                               "draft .. run/runs/running/executed/execute/execution/cost/costs/time/passes/stored/memory, draft's cost/passes/compute/flops/runs, "
                               "drafting passes/cost/costs, cost/costs/execution/running/run/runs of .. draft/drafting/drafter, "
@@ -1031,6 +1077,8 @@ RUBRIC = Rubric(
         "With speculation a token comes sooner, but the draft model costs extra memory and extra FLOPs.",
         "Tokens come faster, and more FLOPs are spent.",
         "The latency drops while the compute goes up.",
+        "The target runs fewer times for the same text, at the price of a draft that runs too and of guesses that are thrown away.",
+        "You get more tokens per weight read, and waste work on the guesses that turn out wrong.",
         "One pass of the big model gives several tokens, but a draft must run too, and what is rejected was work for nothing.",
     ]},
     must_deny={"trade-off": [
@@ -1039,6 +1087,7 @@ RUBRIC = Rubric(
         "Speculation raises the latency and saves memory.",
         "Tokens come later, but less compute is needed.",
         "The tokens come faster, but the quality drops since a small model writes them.",
+        "Fewer passes are needed for the same tokens, and the draft costs nothing.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("slow-decode"), RUBRIC, {})["trade-off"], "what speculation gains and costs")
