@@ -1308,7 +1308,7 @@ RUBRIC = Rubric(
     lab="Norm, attention, norm, MLP, and every shape between them is the same. In step 2 one key goes in, and all 129 come out: it is the only place "
         "where a decode call meets the tokens before it. Everything else works on the new token alone. Keys and values of one more token.",
     terms={
-        "cache": "cache*, kv cache, kv-cache, key-value cache, key value cache, past_key_values, dynamiccache",
+        "cache": "cache*, kv cache, kv-cache, key-value cache, key value cache, past_key_values, dynamiccache, saved cache, saved kv cache",
         "keys": "key*, values, keys and values, k and v, kv, key/value pairs, keys/values, key tensor*, value tensor*, key vector*",
         "decode": "decode*, decode call*, decode step*, decode pass*, decoding, later call*, each call, every call, second call, model, attention",
         "prefill": "prefill*, first call, prompt pass",
@@ -1318,6 +1318,8 @@ RUBRIC = Rubric(
         "queries": "quer*",
         "story": "story, stories, reread*, re-read*",
         "weights": "weight*, parameter*",
+        "saved": "compute .. key, compute .. value, compute .. v, recompute .. key, recompute .. value, recompute .. v, calculate .. key, calculate .. value, "  # what is not done: no keys that are there
+                 "calculate .. v, recalculate .. key, recalculate .. value, recalculate .. v, recomputation .. value, computation .. value",
     },
     slots={"state": Slot(
         learned="lab12 state 50dd9b6d3b367f19",
@@ -1326,19 +1328,38 @@ RUBRIC = Rubric(
             "* keep/store/hold/save/cache/contain/remember/find/reuse logits": "No scores are kept: keys and values of each layer are.",
             "* keep/store/hold/save/cache/contain/remember/find/reuse queries": "A query is used once, by its own token: keys and values are kept.",
             "* keep/store/hold/cache/contain/remember weights": "The weights are read in every call; the cache is something else.",
+            "says: reads/read/fetches/loads/takes/gets/picks .. hidden states/state, reads/read/fetches/loads/takes/gets/picks .. logits/queries, reads/read/fetches/loads .. attention matrix/scores":
+                "What is there from the calls before are keys and values of each layer, and nothing else.",
             "cache avoids weights": "Every call reads all weights, with or without a cache.",
-            "says: not/needn't/doesn't/don't/without/avoids/saves/spares .. read/load/fetch .. weights/parameters, weights .. not/needn't .. again":
+            "says: not/needn't/doesn't/don't/without/avoids/saves/spares .. read/load/fetch .. weights/parameters, weights .. not/needn't .. again, "
+            "not/needn't/doesn't/don't .. compute/recompute .. weights/parameters":
                 "Every call reads all weights, with or without a cache.",
             "says: stores/keeps/holds/saves/remembers/contains/caches/finds the/all text/words/string/characters, "
             "text/words of the answer/prompt/story .. kept/stored/saved": "No text is kept: keys and values of each layer are.",
             "says: keeps/stores/holds/has only/just .. last/latest/newest/previous token, only/just keeps/stores/holds/remembers .. last/latest/newest/previous token":
                 "The keys and values of all earlier tokens are there, not of one.",
+            "says: not/doesn't/don't/needn't/never .. attend to/over .. old/earlier/previous/past/prompt, attends/attend to itself only, attends/attend only to itself, attention is skipped/omitted, "
+            "skips/skip/skipping the attention, skips/skip/skipping attention, saves/spares .. attention from":
+                "The new token attends to all earlier ones: only their keys and values are not computed again.",
         },
         trend=Trend(  # two ideas are wanted: what is there (keys and values), and what it saves (nothing old is computed again)
             "cache", gain={"saved": "up"}, cost={"kept": "up"}, switch=True, asked="up",
             says={
-                "kept up": "key*, values, kv, k, kv cache, key-value cache, key value cache, past_key_values, dynamiccache",
+                "kept up": "key*, values, kv, k, kv cache, key-value cache, key value cache, past_key_values, dynamiccache, "
+                           "read/use/reuse/take/find/open/consult/load/fetch .. cache",
                 "saved up":
+                    "not/never/doesn't/don't/doesnt/dont/isn't/aren't/won't/didn't .. recompute/recalculate/reprocess/redo/rerun/repeat/re-run/re-compute/re-process, "
+                    "not/never/doesn't/don't/doesnt/dont/isn't/aren't/nothing .. compute/process/calculate/run/go/pass/push/feed/chew .. again/anew/twice/afresh, "
+                    "not/never/doesn't/don't/doesnt/dont/isn't/aren't .. compute/process/calculate/run/go/pass/push/feed/chew .. second time, "
+                    "not/doesn't/don't .. compute/process/calculate .. two times, not/doesn't/don't .. compute/process/calculate .. tokens/them/it new, "
+                    "not/never/doesn't/don't .. compute/calculate/process .. of/for .. again/anew/twice/afresh, not/doesn't/don't .. process/run/compute .. all over, "
+                    "not/never/doesn't/don't .. the/all/whole/entire/old/earlier/those/these .. again/anew/afresh, "
+                    "not/don't/doesn't/aren't/isn't .. go/pass/push/run/send/feed through/into, "
+                    "saves/saving/spares/avoids .. second/another/repeated/new pass/run/computation/forward, saves/saving/spares/avoids their/its/the computation/recomputation/processing/projections, "
+                    "computation/recomputation/projections/pass/those/work .. are/is saved/avoided/spared, "
+                    "work/cost/computation/compute/amount .. of/for/is .. one/1/single token/position, that of one/1/single token/position, that of a single/one token/position, "
+                    "new/newest/latest/last/current/single/one token/position/one alone, "
+                    "cheaper than pushing/processing/running/computing/feeding .. tokens/prompt/everything/sequence, "
                     "no/nothing/none/instead/rather/avoids/saves/saving/spares/skips/prevents .. recompute/recomputation/recalculate/recalculation/reprocess/redo/rerun/repeat, without recomputing/recomputation/recalculating/reprocessing/redoing/rerunning/repeating/processing/running, "
                     "no/instead/rather/avoids/saves/spares .. re-run/re-read/reread/re-process/re-compute, "
                     "not/never/nothing/none/needn't/don't/doesn't/dont/doesnt/isn't/aren't/won't/no/avoids/saves/spares .. again/anew/twice/afresh, "
@@ -1372,6 +1393,10 @@ RUBRIC = Rubric(
         "k and v of what came before are there already, no need to run the prompt a second time",
         "It finds K and V of the old tokens, so no recompute of them.",
         "It receives the keys and values from the calls before. Without the cache it would have processed everything again.",
+        "Decode reads the KV cache of the earlier calls. It doesn't recompute the keys and values of the old tokens.",
+        "keys + values of earlier tokens are read from the cache and aren't recomputed",
+        "A call consults the cached keys and values, and the cost is that of a single position.",
+        "It takes the past keys and values, and the older tokens do not go through the layers any more.",
     ]},
     must_deny={"state": [
         "Each decode call recomputes the prompt, like a small prefill.",
@@ -1381,6 +1406,9 @@ RUBRIC = Rubric(
         "The KV cache stores the logits of the earlier tokens, so only the new token is computed.",
         "It finds the old queries in the cache, so nothing has to be computed again.",
         "A decode call finds keys and values there, but it also recomputes all of them.",
+        "It reads the hidden states of the prompt, so the keys and values are not recomputed.",
+        "It reads the KV cache, so the new token doesn't attend to the old tokens any more.",
+        "Decode reads the KV cache, and so it does not recompute the weights.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-phases"), RUBRIC, {})["state"], "what a decode call reads, and what that saves")
@@ -1421,7 +1449,7 @@ RUBRIC = Rubric(
     question="Which axis differs between the first call and the later ones, and what grows, with the numbers of this run.",
     lab="Step 1 takes (1, 128), every later step (1, 1). Same model, same method, same weights. The token axis goes through the whole block untouched.",
     terms={
-        "tokens": "token*, token axis, token dimension, sequence axis, sequence, sequence length, seq*, length of the input, input length, length axis, time axis, second axis, "
+        "tokens": "token*, input_ids, input_ids.shape, token axis, token dimension, sequence axis, sequence, sequence length, seq*, length of the input, input length, length axis, time axis, second axis, "
                   "second dimension, second number, position*, dim 1, axis 1, dimension 1, inputs, input",
         "cache": "cache*, kv cache, cache length, length of the cache, keys, keys and values, stored keys, context, context length, history, attended sequence, how far back, past_key_values, k and v",
         "batch": "batch, batch axis, batch size, first axis, rows, axis of batch, axis of the batch, dim 0, axis 0, \"sequences\", requests",
@@ -1443,10 +1471,16 @@ RUBRIC = Rubric(
             "layers grow/increase": "The number of layers is fixed.",
             "heads grow/increase": "The heads stay as they are.",
             "says: number of heads/layers grow/increase, heads/layers grow/increase, batch/hidden size grow/increase, so do/does the heads/layers/batch": "Heads, layers and batch are what they were.",
-            "says: 128 tokens in every/each/all, 128 in every/each/all call/calls, 1/one to/then 128, 1/one and then/later 128, tokens are always 1/one, always 1/one token": "The first call takes the whole prompt, and only the first.",
+            "says: 128 tokens in every/each/all, 128 in every/each/all call/calls, 1/one to/then 128, 1/one and then/later 128, tokens are always 1/one, tokens always 1/one, always 1/one token in every/each": "The first call takes the whole prompt, and only the first.",
             "says: heads/head/batch/layers/layer/vocabulary/hidden/cache axis/dimension is/has/was 128, heads/head/batch/layers/layer/vocabulary/hidden axis/dimension differs/changes, axis of the heads/batch/layers": "What differs is how many tokens go in.",
             "says: cache shrinks/shortens, cache gets/becomes shorter/smaller, cache axis shrinks, and it/they shrinks/shrink by": "The cache grows by one token in every later call.",
             "says: cache stays/stay/remains at/the, cache stays/remains 128, cache stays/remains constant/unchanged/same": "The cache grows by one token in every later call.",
+            "says: token/tokens/sequence axis is always 1/one, cache/keys grows/grow/goes from 1/one/0/zero to": "The first call takes the whole prompt, and the cache begins with it.",
+            "says: input/inputs/input_ids grows/grow/increases/lengthens, input/inputs/input_ids is/are growing/increasing, grows is the input/inputs/prompt, grows is the number of input/prompt, later ones/calls 129, takes/feeds all tokens, "
+            "151 tokens go in, appended to the prompt":
+                "A later call takes one token, however long the text is: what grows is the cache.",
+            "says: axis of heads/layers/logits/vocabulary": "What differs is how many tokens go in.",
+            "says: cache is the same, cache is always, cache remains at, cache keeps its/the 128, stays/remains/stay at 128": "The cache grows by one token in every later call.",
             "vocabulary grow/increase": "The vocabulary is what it is; what grows is what attention looks back at.",
             "width grow/increase": "The width of the model is fixed.",
             "says: grows is the .. vocabulary/logits/batch/heads/layers/width/embedding/weights, grow is the .. vocabulary/logits/batch/heads/layers/weights, "
@@ -1457,8 +1491,8 @@ RUBRIC = Rubric(
             "says: later call/calls receives/receive/gets/get/takes/take/has/have/sees 128": "Every later call takes one token.",
         },
         amounts=Amounts(
-            shapes=["first shape", "later shape"],
-            counts={"tokens": [1, 2, *LENGTHS, 23], "cache": [1, *LENGTHS, 23], "batch": 1, "made": [24, 23, 1],
+            shapes=["first shape", "later shape", (1, 2, 128, 32), (1, 2, 151, 32)],
+            counts={"tokens": [1, 2, *LENGTHS, 23], "cache": [1, *LENGTHS, 23], "batch": 1, "made": [24, 23, 1, 128],
                     "calls": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, "calls", 23, 128, 151]},
             key=["tokens", "cache"],
             moves=[(128, 151)],
@@ -1473,6 +1507,8 @@ RUBRIC = Rubric(
         "The number of tokens drops from 128 to 1 after the first call, and the KV cache grows to 151 tokens.",
         "tokens per call: 128 in call 1, 1 in calls 2 to 24. The cache gets one longer each time and ends at 151",
         "The axis of tokens is different: first call has 128, the other 23 have only 1. The keys grow until 151.",
+        "The token axis has 128 tokens at the start, then always 1 token. The cache gets one longer a call, up to 151.",
+        "input_ids: (1, 128) in the first call, (1, 1) later. The cache grows from 128 to 151.",
     ]},
     must_deny={"axis": [
         "The batch axis grows from 1 to 24 during decode.",
@@ -1483,6 +1519,9 @@ RUBRIC = Rubric(
         "128 tokens go in at first and 1 later. What grows is the vocabulary axis.",
         "The axis of batch is different, 128 sequences and then 1; the cache grows to 151.",
         "Token axis: 128, then 1. The cache ends at 24 tokens.",
+        "The tokens always 1 in each call, and the cache grows to 151.",
+        "The token axis is 128 at first. Later ones take 129, 130 and so on, because input_ids grows; the cache has 128.",
+        "The token axis goes from 128 to 1, and the cache stays at 128 tokens.",
     ]},
     example_facts={"prompt": 128, "first shape": (1, 128), "later shape": (1, 1), "calls": 24},
 )
@@ -1506,11 +1545,15 @@ RUBRIC = Rubric(
         "batch": "batch*, batch size, batching, more sequences, more requests, more users, sequences in a call, number of sequences, sharing, extra sequences",
         "throughput": "throughput, troughput, tokens per second, total throughput, tokens a second, tokens in a second, tokens in the second, words per second, total output, output of the machine, total tokens/s, overall tokens/s, aggregate tokens/s, aggregate tokens per second, overall tokens per second, flops per byte, "
                       "intensity, arithmetic intensity, utilization, utilisation, server's throughput, total tokens, overall tokens",
-        "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches",
+        "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches, has to fit, have to fit, must fit, have all to fit",
         "weights": "weight*",
+        "share": "tokens per second for each user, tokens per second for each request, tokens per second for every user, tokens per second per user, tokens per second per request, tokens per second of each user, "  # what one user gets
+                 "tokens per second of each request, tokens/s for each user, tokens/s for each request, tokens/s per user, tokens/s per request, tokens/s of each user, tokens/s of each request, tokens per second than alone, tokens/s than alone, "
+                 "user .. fewer tokens, request .. fewer tokens, rider .. fewer tokens, person .. fewer tokens, each .. fewer tokens, one .. fewer tokens, sequence .. fewer tokens, per-user throughput, per-request throughput, per-user tokens/s, per-user tokens per second, "
+                 "each user .. more tokens, each request .. more tokens, each person .. more tokens, every user .. more tokens, every request .. more tokens, every person .. more tokens, single user .. more tokens, single request .. more tokens",
     },
     slots={"trade-off": Slot(learned="lab12 trade-off 03a5f580569648c9", trend=Trend(
-        "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up"}, asked="up",
+        "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up", "share": "down"}, asked="up",
         says={
             "throughput up":
                 "more/many tokens/words/answers/output per/a/in/each/every second, more tokens/words/answers .. per/a/each/every second, more tokens/output .. for/from/out every/each/one/same byte/read/reading/weight, "
@@ -1521,13 +1564,19 @@ RUBRIC = Rubric(
                 "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more tokens/output .. out of the/one/same/each, more work/flops/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
                 "great/good for .. throughput, serves/serve .. tokens rather/instead, "
                 "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
-                "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",
+                "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free, "
+                "cost/price per/of a/each/one/every token .. falls/drops/decreases/lower/less/shrinks, cost/price per token .. falls/drops/decreases/lower/less/shrinks, cheaper tokens, "
+                "token/tokens .. cheaper, cheaper per token, better use .. units/arithmetic/cores, towards/toward compute-bound, better amortisation/amortization, "
+                "tokens per second of/for/from the/all/whole .. up/rise/grow/increase, uses/use .. hardware/gpu/machine/device .. better, more flops .. for/per/from each/every/a/the byte",
+            "share down": "fewer/less tokens .. for/of each/every user/request/person/sequence, fewer/less tokens .. per user/request/person/sequence, fewer/less tokens s for/of each/every user/request/person/sequence, "
+                          "fewer/less tokens s per user/request, fewer/less tokens .. than alone, fewer/less tokens s than alone, user/request/rider/person/each/one/sequence .. fewer tokens",
+            "share up": "each/every/single user/request/person .. more tokens",
             "throughput down": "weights/parameters .. once for/per every/each sequence/request/user, weights/parameters .. read/loaded once for/per every/each/sequence, "
-                               "once for every/each sequence/request, once per sequence/request/user, fewer/less tokens/words/output/rows/sequences, less/fewer total tokens, used worse, worse used, worse use/utilisation/utilization, degrade/degrades/lowers/hurts/harms the/its/total throughput/utilisation/utilization/intensity, degrade/degrades/lowers/hurts throughput/utilisation/utilization",
+                               "once for every/each sequence/request, once per sequence/request/user, fewer/less tokens/words/output/rows/sequences, less/fewer total tokens, used worse, worse used, more/towards/toward memory-bound, worse use/utilisation/utilization, degrade/degrades/lowers/hurts/harms the/its/total throughput/utilisation/utilization/intensity, degrade/degrades/lowers/hurts throughput/utilisation/utilization",
             "memory up": "cache for each/every/all, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
                          "hold/store/keep/save/need/needs/have .. caches, memory .. cache/caches/sequence, cache memory times, memory .. scales/grows/times/multiplies, multiplies .. memory/cache, "
-                         "pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
-            "time up": "nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "
+                         "has/have/must .. fit, pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
+            "time up": "speed .. goes/go/falls/drops/decreases down, speed .. falls/drops/decreases, nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "
                        "each/every/single user .. waits/wait/slower, longer/more time/interval/gap/wait/step/pause .. token/tokens, each/every/one call/step takes/gets/is/becomes longer/slower",
         }))},
     must_award={"trade-off": [
@@ -1537,6 +1586,9 @@ RUBRIC = Rubric(
         "The throughput increases because one reading of the weights serves all sequences, but the caches need more memory.",
         "You load the weights once and everyone gets a token from it, but each sequence brings its own cache and nobody gets a token faster.",
         "We win throughput, the reading of the weights is divided between many users. We lose memory for all the caches.",
+        "Each token becomes cheaper, since the weights are read for all of them; but every cache has to fit, so memory goes up.",
+        "The cost per token falls, but a single user sees slower steps.",
+        "We win throughput, the reading of the weights is divided between many users. Each user gets fewer tokens per second.",
     ]},
     must_deny={"trade-off": [
         "A larger batch lowers the throughput, but each call is faster.",
@@ -1545,6 +1597,9 @@ RUBRIC = Rubric(
         "With a larger batch the throughput rises and every call becomes faster.",
         "All sequences share one cache, so memory goes down, but the weights are read once for each sequence.",
         "Everyone gets their next token sooner, but the total throughput of the server drops.",
+        "A larger batch makes decode more memory-bound, but it needs less memory for the caches.",
+        "With a larger batch the machine makes fewer tokens per second, but each user is faster.",
+        "Each user gets more tokens per second, but the memory for the caches grows.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-phases"), RUBRIC, {})["trade-off"], "what a larger batch gains and costs")
