@@ -1182,11 +1182,12 @@ RUBRIC = Rubric(
     lab="Before every iteration whoever is done leaves, and the requests that have arrived take the free slots, first come first served. "
     "Nobody who runs is paused. A static batch ends with its longest request.",
     terms={
-        "scheduler": "scheduler*, schedular*, engine, fifo scheduler, server, continuous batching, schedule_batch, continuous batcher, batcher, serving loop",
+        "scheduler": "scheduler*, schedular*, fifoscheduler*, engine, fifo scheduler, server, continuous batching, schedule_batch, continuous batcher, batcher, serving loop",
         "requests": "request*, sequence*",
         "longest": "longest, longest request, slowest, slowest request, longest one, whole batch, entire batch, last request",
         "weights": "weight*, parameters",
         "turnover": "turnover",
+        "joined": "not only when, not just when, not when, not only once, not only after, instead of when, rather than when",  # not as in a static batch
         "people": "whoever, person, people, somebody, someone, guy",
         "places": "slot*, seat, seats, place, places",
         "pause": "pause*, interrupt*",
@@ -1204,6 +1205,11 @@ RUBRIC = Rubric(
                 "others decide/remove/drop/swap/replace/pull requests": "The machine computes what it is given. What chooses the requests of an iteration?",
                 "says: throw/kick/take out running/active/unfinished, throw/kick/take out the running/active/unfinished, remove/drop/evict/discard running/active/unfinished, remove/drop/evict/discard the running/active/unfinished, remove/drop/evict/discard/kick waiting/queued, remove/drop/evict/discard the waiting/queued, admit/add/insert finished/completed/done, admit/add/insert the finished/completed/done": "It is the finished that leave, and the waiting that come in.",
                 "scheduler stop requests": "Nobody who runs is paused.",
+                "says: swap/swaps/replace/replaces running/active/unfinished, swap/swaps/replace/replaces the running/active/unfinished, sends/send/puts/put/moves/move .. running .. back, pauses/pause/interrupts/interrupt the/others one/requests/request/others":
+                    "Nobody who runs is paused or sent back: only the finished leave.",
+                "says: pads/pad each/every/the/all/new, fill/fills .. with padding": "Nothing is padded for a newcomer: the requests lie end to end in one row.",
+                "says: sorts/sort the/all/waiting, sorts/sort requests/them": "First come, first served: nobody knows how long an answer becomes.",
+                "says: takes/take over the/its kv/cache, takes/take over the kv cache, hands/passes/hand/pass .. cache on, hands/passes/gives/hand/pass/give .. cache to the/a next/newcomer/new": "A cache is its request's own; a newcomer's prompt is prefilled.",
                 'says: "waits till", "waits until", "waits for the longest", "waits for the slowest", "waits for all", "scheduler waits for", "engine waits for", "server waits for", batch waits for, nobody can join/enter, no one can join/enter, no/without scheduler, without a scheduler, '
                 "never replace/remove/admit/swap/free, pauses/interrupts/stops the running, pauses/interrupts/stops the requests/sequences": "That is static batching: here who is in the batch is decided anew before every iteration.",
             },
@@ -1216,15 +1222,24 @@ RUBRIC = Rubric(
                         "finished/done/completed/complete/ready/ended/over/whoever/tokens/token/end/old .. leave/leaves/out/removed/dropped/evicted/kicked/retired/released/discarded/go/goes/exit/freed/replaced/swapped/"
                         "give/gives/free/frees/thrown/cleared/vacate/departs, "
                         "kick/throw/send/take/put/move/get them out, kick/throw/send/take/move out, remove/drop/evict/discard/clear/delete/retire/eject them/these/those, they/these/those go/leave out/away, they leave/exit, slots of finished/completed/done, frees its/their/the slot/slots/place/seat, "
+                        "finished/done/completed/complete/ended/ready .. by/with/for .. waiting/queued/next/new/one, take/takes/kick/kicks/throw/throws/put/puts/drop/drops it/them/him/those out/off, "
+                        "slot/slots/places/seats/which .. become/became/becomes/fallen free/empty, got/gets free, one/ones/somebody leaves/left, leave/leaves the room/batch/group/slot, as soon as .. done/complete/finished/over, when/once .. is/are done/complete/finished, when/once .. has/have finished, first/former go/leave/out, "
+                        "who/which/what/request/somebody/someone is/was/has finish/done/finished, crosses/cross off, takes/take/drops/drop/removes/remove .. done, back their/its slot/slots/seat/cache/blocks, finished/done .. dropped/replaced/swapped, "
                         "has/have finished/ended are/is/gets removed, who/which/that is/are done/finished/ready",
                     "left down": "keeps/hold/leaves finished/completed/done, keeps/hold/leaves the finished/completed/done, stay/stays in the/their/same slot/slots, finished/done .. stay/remain, finished/done .. keep their",
                     "joined up":
-                        "swap in waiting/queued/new/next/the, swaps in waiting/queued/new/next/the, admit/add/let/bring/put/take/insert/give/fill/pull/move/assign/accept/load/start/hand/replace/get/enter/bring/seat/schedule/place/push/slot/offer/include/pick/launch/begin "
+                        "swap in waiting/queued/new/next/the, swaps in waiting/queued/new/next/the, admit/add/let/bring/put/take/insert/give/fill/pull/move/assign/accept/load/start/hand/replace/get/enter/bring/seat/schedule/place/push/offer/include/pick/launch/begin "
                         ".. waiting/queued/queue/new/next/arrived/pending/newcomer/newcomers/arrival/arrivals/waits/wait/others/another, "
                         "waiting/queued/queue/next/new/pending/arrived/waits/newcomer/newcomers/arrivals .. in/enter/join/get/gets/take/takes/fill/occupy/admitted/added/let/put/come/comes/inserted/start/use/move/seat/receive, "
                         "for/by/with/w waiting/queued/next/new/pending, lets/let .. in/into/enter, with/by .. waiting/queued/pending/queue/next, assign/give/hand it to, takes it over, takes over, takes its/their place/slot/seat, fill/fills the/its/a/their/that slot/place/seat/slots, "
-                        "refill/refills, whoever .. waiting",
-                    "joined down": "nobody/none .. join/enter/joins, no new .. join/enter/comes",
+                        "refill/refills, whoever .. waiting, "
+                        "for/by/with a/the/another waiting/queued/next/new, waiting/queued/new/next ones/one/requests/request in/into/to, slots/slot in/into .. waiting/new/next, give/gives/hand/hands/assign/assigns them/it/these to, "
+                        "gives/give/assigns/assign/hands/hand .. slot/place/seat/slots .. to, tops/top/fill/fills .. up, tops/top up, from the waiting/queue, head/front/top of the queue/line, next/first in line/queue, "
+                        "in their/its place/stead, into their/its place/slot/slots, who/which/that waits/wait, calls/call/invites/invite in .. next/waiting/new, invites/invite .. waits/waiting/next, adds/add what/who waits",
+                    "joined down": "nobody/none .. join/enter/joins, no new .. join/enter/comes, "
+                                   "when/once/after all requests/sequences/slots/of/are .. done/finished/complete/through/over/ready, soon as all requests/sequences/slots/of/are .. done/finished/complete/through/over/ready, "
+                                   "when/once/after everyone/everybody .. done/finished/through, when/once/after the/whole whole/entire/longest/slowest/batch .. done/finished/complete/through/over/ready, "
+                                   "soon as the whole/entire/longest/slowest .. done/finished/complete/through/over/ready",
                 },
             ),
         )
@@ -1239,6 +1254,9 @@ RUBRIC = Rubric(
             "scheduler kicks out whoever is done and lets the next one from the queue sit down, every step",
             "Before each call the scheduler decides who participates: the ones who finished are released and the ones in the queue occupy their slot.",
             "Finished leave, waiting join; the scheduler does it before each call.",
+            "The scheduler swaps each finished request for a waiting one after every call.",
+            "When a request is done, the scheduler takes it out and gives its slot to the next in line.",
+            "The scheduler looks which slots have become free and gives them to requests from the queue.",
         ]
     },
     must_deny={
@@ -1250,6 +1268,10 @@ RUBRIC = Rubric(
             "The scheduler pauses the requests that run and keeps the finished ones in their slots until the whole batch is complete.",
             "No scheduler is involved: the finished requests stay in their slots and no new ones join.",
             "The GPU decides who runs and drops the requests that are done.",
+            "The scheduler pauses the running requests and admits the waiting ones in their place.",
+            "The scheduler swaps the running requests for waiting ones, so that everybody gets a turn.",
+            "The scheduler removes the finished request and hands its KV cache on to the next in line.",
+            "After each call the scheduler takes out the finished ones and pads the new ones to the length of the others.",
         ]
     },
 )
@@ -1304,6 +1326,13 @@ RUBRIC = Rubric(
                 "says: positions/tokens of one/a/the prompt, three/3 tokens of/from one/1/single/a request, requests in both, 6 in both, six in both, same in both, axis .. in both runs, tokens of one/1/the same request, tokens of a single request, is the length of the prompt, "
                 "counts the prompt/length, columns are the prompt": "The packed row of a decode step holds one token of each request that runs.",
                 "says: axis/dimension/dim is/counts/means/holds the layers/heads/vocabulary/features/width/embedding, axis/dimension/dim is/counts/means/holds layers/heads/vocabulary/features/width/embedding": "The axes of input_ids count requests and tokens, nothing of the model.",
+                "says: axis/dim/dimension 0 shrinks/drops/decreases, axis 0 become/becomes/gets smaller/shorter, first axis/dimension shrinks/drops/decreases, shrinks as they/requests/rows, finished rows are dropped": "input_ids of the padded run keeps its six rows to the end.",
+                "says: is/counts/means the longest/prompt, is/means/counts the number of layers/heads/positions, counts the layers/positions/heads, how many padding, three/3 tokens have been, made so far, two of the/these three, two of three":
+                    "The axes of input_ids count requests and their new tokens in this step, nothing else.",
+                "says: that one/a request makes/generates/produces, each single request generates/makes, serves 1/one request, single request with three/3": "The packed row of a decode step holds one token of each request that runs.",
+                "says: axis/dim/dimension 1 counts/is/are/holds/has/means six/6, axis/dim/dimension 1 counts/holds/means the/all six/6, second axis/dimension counts/is/holds/has six/6, second axis/dimension counts/holds the six/6, "
+                "axis/dim/dimension 0 counts/holds/means three/3, axis/dim/dimension 0 counts/holds/means the three/3, first axis/dimension counts/holds three/3, first axis/dimension counts/holds the three/3, "
+                "counted by axis 1 in the padded, axis 0 is its/their one/single token, axis 0 is the one/single token": "In the padded run the six requests are rows, axis 0; in the packed one their three tokens lie along axis 1.",
                 "says: axis/dim/dimension 0 counts/is/are/holds/means tokens, axis/dim/dimension 0 counts/is/holds the tokens, first axis/dimension counts/is/holds tokens, "
                 "first axis/dimension counts/is/holds the tokens, rows/row count/are/is/counts tokens, rows/row count/are/is/counts the tokens": "A row of the padded run is a request.",
             },
@@ -1332,6 +1361,9 @@ RUBRIC = Rubric(
             "The batch axis has 12 rows.",
             "The first axis of the packed run has 5 rows.",
             "Padded is (6, 1), rows are requests. Packed is (1, 3), three tokens of one request.",
+            "In the padded run axis 0 counts requests, (6, 1) at first, and shrinks as they finish; in the packed run axis 1 counts 3 tokens.",
+            "Padded is (6, 1), where axis 0 is the longest prompt, and packed is (1, 3), where axis 1 counts the layers.",
+            "In the padded run, (6, 1), axis 1 counts the six requests. In the packed run, (1, 3), axis 0 counts the three of them.",
         ]
     },
 )
@@ -1356,11 +1388,15 @@ RUBRIC = Rubric(
         "batch": "batch*, batch size, batching, slots, number of slots, number of requests, requests at once, concurrent requests, more requests, more sequences, more users",
         "throughput": "throughput, troughput, tokens per second, total throughput, tokens a second, tokens in a second, tokens in the second, words per second, total output, output of the machine, total tokens/s, overall tokens/s, aggregate tokens/s, aggregate tokens per second, overall tokens per second, "
         "output from the machine, total tokens, overall tokens, intensity, arithmetic intensity, flops per byte, flops for each byte, utilization, utilisation",
-        "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches, kv storage",
+        "memory": "kv cache*, cache*, caches, cache memory, kv memory, memory bill, cache bytes, memory for caches, memory for the caches, kv storage, kv footprint, has to fit, have to fit, must fit, have all to fit",
         "weights": "weight*, parameters",
+        "share": "tokens per second for each user, tokens per second for each request, tokens per second for every user, tokens per second per user, tokens per second per request, tokens per second of each user, "  # what one user gets
+                 "tokens per second of each request, tokens/s for each user, tokens/s for each request, tokens/s per user, tokens/s per request, tokens/s of each user, tokens/s of each request, tokens per second than alone, tokens/s than alone, "
+                 "user .. fewer tokens, request .. fewer tokens, rider .. fewer tokens, person .. fewer tokens, each .. fewer tokens, one .. fewer tokens, sequence .. fewer tokens, per-user throughput, per-request throughput, per-user tokens/s, per-user tokens per second, "
+                 "each user .. more tokens, each request .. more tokens, each person .. more tokens, every user .. more tokens, every request .. more tokens, every person .. more tokens, single user .. more tokens, single request .. more tokens",
     },
     slots={"trade-off": Slot(learned="lab14 trade-off 6e2205b876160c44", trend=Trend(
-        "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up"}, asked="up",
+        "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up", "share": "down"}, asked="up",
         says={
             "throughput up":
                 "shorter queue/queues/queueing, queue/queues .. shorter, less queueing, "
@@ -1372,13 +1408,20 @@ RUBRIC = Rubric(
                 "used/use/uses/using .. more efficiently/efficient, more efficient/efficiently .. hardware/gpu/machine/device, do/does more .. byte/weight/read, more tokens/output .. out of the/one/same/each, more work/flops/arithmetic/computation for/per/of/from each/every/a/one byte/weight/read, "
                 "great/good for .. throughput, serves/serve .. tokens rather/instead, "
                 "more total/overall tokens/output/throughput, better use/utilisation/utilization of .. hardware/gpu/machine/device/card/bandwidth, "
-                "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free",
+                "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free, "
+                "cost/price per/of a/each/one/every token .. falls/drops/decreases/lower/less/shrinks, cost/price per token .. falls/drops/decreases/lower/less/shrinks, cheaper tokens, "
+                "token/tokens .. cheaper, cheaper per token, better use .. units/arithmetic/cores/weights, towards/toward compute-bound, better amortisation/amortization, "
+                "tokens per second of/for/from the/all/whole .. up/rise/grow/increase, uses/use .. hardware/gpu/machine/device .. better, more flops .. for/per/from each/every/a/the byte, "
+                "higher/bigger/greater total/overall rate/output/speed",
+            "share down": "fewer/less tokens .. for/of each/every user/request/person/sequence, fewer/less tokens .. per user/request/person/sequence, fewer/less tokens s for/of each/every user/request/person/sequence, "
+                          "fewer/less tokens s per user/request, fewer/less tokens .. than alone, fewer/less tokens s than alone, user/request/rider/person/each/one/sequence .. fewer tokens",
+            "share up": "each/every/single user/request/person .. more tokens",
             "throughput down": "weights/parameters .. once for/per every/each sequence/request/user, weights/parameters .. read/loaded once for/per every/each/sequence, "
-                               "once for every/each sequence/request, once per sequence/request/user, fewer/less tokens/words/output/rows/sequences, less/fewer total tokens, used worse, worse used, worse use/utilisation/utilization, degrade/degrades/lowers/hurts/harms the/its/total throughput/utilisation/utilization/intensity, degrade/degrades/lowers/hurts throughput/utilisation/utilization",
+                               "once for every/each sequence/request, once per sequence/request/user, fewer/less tokens/words/output/rows/sequences, less/fewer total tokens, used worse, worse used, more/towards/toward memory-bound, worse use/utilisation/utilization, degrade/degrades/lowers/hurts/harms the/its/total throughput/utilisation/utilization/intensity, degrade/degrades/lowers/hurts throughput/utilisation/utilization",
             "memory up": "cache for each/every/all, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
                          "hold/store/keep/save/need/needs/have .. caches, memory .. cache/caches/sequence, cache memory times, memory .. scales/grows/times/multiplies, multiplies .. memory/cache, "
-                         "pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
-            "time up": "nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "
+                         "has/have/must .. fit, pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
+            "time up": "speed .. goes/go/falls/drops/decreases down, speed .. falls/drops/decreases, nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "
                        "each/every/single user .. waits/wait/slower, longer/more time/interval/gap/wait/step/pause .. token/tokens, each/every/one call/step takes/gets/is/becomes longer/slower",
         }))},
     must_award={
@@ -1387,6 +1430,8 @@ RUBRIC = Rubric(
             "With more slots the throughput increases, and the latency of each request increases as well.",
             "A bigger batch gives higher throughput at the price of a higher latency and more memory for the caches.",
             "A smaller batch is faster for each request, but the throughput drops.",
+            "The weights are fetched once for more requests, hence more total tokens per second, at the cost of fewer tokens per second per request.",
+            "The weights are read once for all, so tokens get cheaper; the memory for the KV caches grows.",
         ]
     },
     must_deny={
@@ -1395,6 +1440,8 @@ RUBRIC = Rubric(
             "A larger batch makes each step faster, but it lowers the throughput.",
             "With a larger batch the throughput falls and the latency falls.",
             "A bigger batch is faster for everyone, and the throughput stays the same.",
+            "A larger batch makes fewer tokens per second in total, but each request is faster.",
+            "Each request gets more tokens per second, but the memory for the caches grows.",
         ]
     },
 )
