@@ -1113,6 +1113,11 @@ RUBRIC = Rubric(
             "vae changes/denoises latents": "The VAE is outside the loop.",
             "says: one/single step makes/generates/produces/gives/is .. picture/image, one/single step is enough, whole/finished picture/image in/after/from/with one step, "
             "one/single step is the generator/pipeline": "One step only makes the latents a little cleaner; the loop repeats it.",
+            "says: adds/adding noise to them/it/latents, adds/adding .. noise in/at/with each/every step, noise is added, until .. pure noise, until .. all noise, "
+            "noisier in/at/with each/every step": "A step takes noise out of the latents, it puts none in.",
+            "says: weights are updated/changed/adjusted/trained, updates/changes/adjusts the weights, is trained, backprop*": "Nothing is trained here: the weights stay as they are.",
+            "says: latents/which are .. pixels, latents .. 1x3x128x128, latents .. 3x128x128":
+            "The latents are no pixels: they have four channels and small sides.",
             "* changes prompt": "The text's embeddings stay as they are; something else changes from step to step.",
         },
     )},
@@ -1129,6 +1134,9 @@ RUBRIC = Rubric(
         "The UNet outputs the image of 128 pixels in each step.",
         "The scheduler predicts the noise in the latents and the UNet removes it.",
         "One step is the generator: a single step makes the whole picture from the noise, and the scheduler updates the latents.",
+        "The scheduler updates the latents with what the UNet predicts, adding noise to them in every step.",
+        "The scheduler updates the latents of 1x3x128x128 with the noise of the UNet.",
+        "In a step the UNet's weights are adjusted, and the scheduler updates the latents.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("step-in-words"), RUBRIC, rerun())["state"], "what is transformed, and by what")
@@ -1173,10 +1181,17 @@ RUBRIC = Rubric(
         topic=["batch", "guidance"],
         deny={
             "guidance grows/other/changes steps": "Guidance does not change the number of steps.",
-            "guidance grows/other/changes calls": "Guidance doubles the batch of each call, not the number of calls.",
+            "guidance double/increase/grow/change calls": "Guidance doubles the batch of each call, not the number of calls.",
             "says: height and width grow/change/increase/double, channels change/double/become, channel axis changes, number of channels changes/doubles, "
             "channels .. to 3, doubles the channels": "The channels and the sides keep their size in a step; another axis changes.",
-            "says: twice in every/each step, called twice, runs twice .. step, batch stays 1, batch .. stays the same":
+            "says: candidate picture/image/latents, candidate pictures/images, better one, better of the two, keeps the better/best, picks/chooses the better/best":
+            "Nothing is chosen: the two rows are one picture with and without the prompt, and guidance combines both.",
+            "says: of/from/and the previous step/timestep, previous latents, token axis, sequence axis, makes/draws/generates two pictures/images": "Both rows are of one step and one picture: with the prompt and without it.",
+            "says: average of both/the, same prompt .. twice, more stable, more robust":
+            "The two rows are not the same: one has the empty text, and guidance goes beyond the difference.",
+            "says: upsamples the latents, each/every step upsamples/enlarges, bigger/larger in/at/with each/every step, width/height/side/sides grows/increases":
+            "The channels and the sides keep their size in a step; another axis changes.",
+            "says: runs/called/evaluated/executed/works 20/twenty times, once for each half, one call for each half, call for each half, twice in every/each step, called twice, runs twice .. step, batch stays 1, batch .. stays the same":
             "Guidance doubles the batch of each call, not the number of calls.",
             "batch grows steps": "The batch has nothing to do with the number of steps.",
         },
@@ -1201,6 +1216,8 @@ RUBRIC = Rubric(
         "The channel axis changes, because the UNet takes 4 channels and returns 3 channels.",
         "Guidance doubles the number of steps, so the UNet gets (2, 4, 16, 16).",
         "The batch axis is 20 in the UNet because there are twenty calls.",
+        "The batch is 2 in the UNet since guidance makes two candidate pictures and the better one goes on to the scheduler.",
+        "Batch 1 -> 2: guidance evaluates the same prompt twice and takes the average of both.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("step-in-words"), RUBRIC, rerun())["axis"], "what changes shape, with its numbers")
@@ -1230,6 +1247,7 @@ def rerun():
 
 TERMS = {
     "steps": "step*, timestep*, time step*, denoising steps, iteration*, schedule",
+    "jump": "each jump, every jump, the jumps, each stride, every stride, the strides, each leap, every leap, the leaps, step size*, step width*, step length*, size of a step, size of each step",
 }
 
 RUBRIC = Rubric(
@@ -1239,16 +1257,22 @@ RUBRIC = Rubric(
     slots={"trade-off": Slot(
         learned="lab02 trade-off 787b41fe543e88c4",
         deny={"says: costs nothing, not cost anything, cost nothing, for free, pay nothing, resolution": "Each step is another call of the UNet.",
+              "says: how strong .. guidance, guidance is/gets/becomes stronger, stronger guidance, scale .. multiplied": "The guidance scale is the same in every step.",
+              "says: weights .. refined/trained/learned/updated/improved, trains longer/more, trained longer/more, model learns, generalises/generalizes": "Nothing is trained here: the weights stay as they are.",
               "says: more memory for weights, more weights": "The weights are loaded once, whatever the steps."},
         trend=Trend(
-        "steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="up",
-        says={"quality up": "what the model can really draw, smaller jumps, smaller strides, finer schedule, cleaner picture, corrected better, "
+        "steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="up", also={"jump": "down", "memory": "same"},
+        says={"quality up": "what the model can really draw, smaller jumps, smaller strides, "
+                            "error of each/every/a/one step falls/drops/shrinks/decreases, approximation is/gets better, finer schedule, cleaner picture, corrected better, "
                             "closer to what, more gradually, smaller steps",
-              "compute up": "unet has to run, another unet, one more unet, network is called more, unet is called more, unet runs once more, "
+              "compute up": "unet has to run, step/iteration costs/needs one/another, called/runs/run/evaluated/executed 50/fifty times instead/rather/not, "
+                            "compute/cost/work is five/5 times, five/5 times that of, another unet, one more unet, network is called more, unet is called more, unet runs once more, "
                             "5x the steps .. compute, five times .. unet/network/calls/evaluations, 50 .. instead of 10, 50 rather than 10, "
                             "50 unet/network/model calls/evaluations/passes/runs, each .. further/additional/extra pass/call/evaluation, linear in"},
     ))},
     must_award={"trade-off": [
+        "Each jump gets shorter and so the picture is better, but the network is called 50 times instead of 10.",
+        "The error gets smaller, and with 50 steps the work is five times that of 10.",
         "You get a crisper picture for every extra step, yet each of them is one more pass through the network.",
         "The image improves when I let it run for longer, but my patience and the GPU pay for it: 50 calls of the UNet and not 10.",
         "Quality goes up with the steps while the time it takes grows linearly.",
@@ -1261,6 +1285,9 @@ RUBRIC = Rubric(
         "With more steps the image gets worse but it is quicker.",
         "More steps make the run faster and the picture worse.",
         "Using more steps lowers the latency while the quality goes up.",
+        "More steps cost time, and the picture gets better since the weights are trained longer.",
+        "You wait longer with more steps, but the guidance gets stronger and the picture is better.",
+        "With more steps the picture gets better, and the memory grows.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("step-in-words"), RUBRIC, rerun())["trade-off"], "what more steps gain and cost")
