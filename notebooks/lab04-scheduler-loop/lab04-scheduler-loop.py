@@ -1350,6 +1350,7 @@ RUBRIC = Rubric(
         **terms("latents", "scheduler", "unet", "vae", "image", latents="+state, buffer*", scheduler='+"the step", "its step", the update itself', unet="+model"),
         "loop": "loop*, iteration*",
         "progress": "progress, progress bar*, bar",
+        "guidance": "guidance, guidance scale, cfg",
         "noise": "noise, noise prediction*, noise_pred, predicted noise, noise estimate*, estimated noise, noise guess*, epsilon",
     },
     slots={
@@ -1365,6 +1366,10 @@ RUBRIC = Rubric(
                 "unet changes latents": "The UNet only predicts; it does not touch the state. What does?",
                 "unet makes/changes/denoises image": "The UNet predicts noise in latents; the picture is made once, after the loop.",
                 "loop changes/makes/denoises image": "There is no picture inside the loop: it holds latents.",
+                "guidance changes/makes/denoises latents": "Guidance combines two predictions of the noise; it does not touch the state. What does?",
+                "says: output/outputs is/are the next latents, unet/network returns/outputs/gives the next/new latents, "
+                "scheduler/step/scheduler.step only/just/merely records/counts/logs/prints/tracks/displays": "The UNet only predicts; the scheduler's step makes the next latents.",
+                "says: adds/adding noise to the latents/them/it, adds/adding .. noise in/at each/every step, until .. pure noise, are/is all noise, all noise at the end": "A step takes noise out of the latents, it puts none in.",
                 "loop shows/is progress": "The bar shows progress. The loop is the computation.",
             },
         )
@@ -1384,6 +1389,9 @@ RUBRIC = Rubric(
         "The loop just displays the progress.",
             "The UNet turns the latents into the image at each step.",
             "The loop only shows the progress of the network.",
+            "The latents are updated by the step, which changes the weights each time.",
+            "The latents are changed by guidance, which pushes them toward the prompt at each step.",
+            "Each step's scheduler call updates the latents by adding noise to them until they are all noise.",
         ]
     },
 )
@@ -1420,7 +1428,7 @@ RUBRIC = Rubric(
     lab="The UNet's batch is 2 where the step's is 1: that is guidance, which runs inline and which the trace therefore infers.",
     terms={
         **terms("latents", "unet", "batch", "channels", latents="+state"),
-        "scheduler": "scheduler*, scheduler.step, at step, the step, update, ddim*, the step's",
+        "scheduler": 'scheduler*, scheduler.step, at step, "and step", "while step", "but step", the step, update, ddim*, the step\'s',
         "steps": "step*, timestep*, time step*, iteration*, pass, passes, entries, length of timesteps",
         "calls": "call*, evaluation*",
     },
@@ -1440,6 +1448,10 @@ RUBRIC = Rubric(
             ),
             loose=True,
             deny={"says: one channel for each, channel for each step, number of channels matters, row per picture/image, row for each picture/image, two pictures/images, text axis, prompt axis": "The batch is 2 because each picture is predicted with and without the prompt.",
+                  "says: of/from/and the previous step/timestep/iteration, training sample, validation": "Both rows are of one step and one picture: with the prompt and without it.",
+                  "says: throws .. away, thrown away, discards the, drops the empty, only uses mine": "Guidance uses both rows: it combines them into one prediction.",
+                  "says: all 4/four/the timesteps/steps as/in/at, all timesteps/steps as/in/at, timesteps as a batch, steps as a batch": "The steps come one after another: each needs the latents of the last one.",
+                  "says: axis of width/height, counts/matters is the channels/channel/width/height, matters/counts are the channels, makes the latents bigger/larger, latents bigger/larger, 16 to 128": "The latents keep their channels and sides in the loop.",
                   "says: token axis, channels .. into 3, channels .. to 3, channel is more important": "The latents keep their channels in the loop.",
                   "says: called/runs/evaluated twice .. step/timestep, two calls .. step/timestep, twice per step/timestep":
                   "Guidance doubles the batch of each call, not the number of calls."},
@@ -1457,6 +1469,9 @@ RUBRIC = Rubric(
     },
     must_deny={"axis": [
         "The batch is 4 because guidance is 4.0.",
+        "The batch is 2 at the UNet since it takes the latents of this and of the previous step.",
+        "The axis that matters is the channels: 4, one of them for each of the 4 steps.",
+        "All 4 timesteps as a batch go through the UNet in one call.",
         "The batch axis matters: the UNet gets a batch of 8 rows in this run."]},
     example_facts={
         "steps": 4,
@@ -1487,18 +1502,26 @@ RUBRIC = Rubric(
     terms={
         "steps": "steps, timesteps, time steps, number of steps, num_inference_steps, iterations, entries of timesteps",
         "quality": "picture quality, image quality, picture*, image*, result*",
+        "jump": "each jump, every jump, the jumps, the leaps, step size*, step width*, step length*, size of a step, size of each step",
     },
     slots={"trade-off": Slot(
         learned="lab04 trade-off eaba7622371638ca",
         deny={"says: the very same picture/image, nothing is lost, arrives/ends at the same picture/image/place, exactly the same picture/image, same picture/image only/just/but, pay nothing, dont pay anything, don't pay anything, for free, "
               "picture/image stays/stay the same, quality stays the same": "It is another picture, further from the converged one.",
+              "says: quarter of the time/calls/cost/passes/compute, quadratic*, square of the steps": "One call for each step: half the steps are half the calls.",
+              "says: picture/image/quality stays/remains exactly/precisely/just/completely the same": "It is another picture, further from the converged one.",
+              "says: loop stops/ends halfway/midway/early, stops halfway/midway, rest of the noise, half of the noise": "The steps are wider, but they still go all the way to the end.",
+              "says: model trains, trains in, trained in, training time, generalises/generalizes": "Nothing is trained here: the weights stay as they are.",
+              "says: resolution, half the size, half the pixels, adherence to, weight of the text, text gets": "The number of steps changes neither the size nor what the text is worth.",
               "says: half the memory, halves the memory": "The memory does not depend on the number of steps."},
         trend=Trend(
-        "steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="down",
-        says={"quality down": "bigger/larger/longer/wider/coarser jump*/stride*/step*/gap*/leap*, jump .. further/farther, another picture/image, "
+        "steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="down", also={"jump": "down", "memory": "same"},
+        says={"quality down": "step size/width/length doubles/grows/increases, each/every step jumps farther/further, deteriorates is the approximation/quality/accuracy/result, "
+                              "deviation grows/increases/rises, deviation .. grows/increases/rises/gets/becomes/is larger/bigger, deviation .. grows/increases/rises, drifts away from the one .. more/many steps, not so/as exact/good/nice/precise/sharp like/as with all/more the, "
+                              "not so/as exact/precise/accurate like/as, picture/image differs, coarser steps, bigger/larger/longer/wider/coarser jump*/stride*/step*/gap*/leap*, jump .. further/farther, another picture/image, "
                               "different picture/image, fewer noise levels, not the same picture/image, isn't the same, step spans a larger gap, "
                               "skips noise levels, less finished, different one, coarser path, coarser trajectory, noise levels are skipped",
-              "compute down": "half .. calls/passes/evaluations/invocations, only 2 .. calls/passes/evaluations, 2 times and not 4, called .. half as often, "
+              "compute down": "run/runs/called less/fewer times, half .. calls/passes/evaluations/invocations, only 2 .. calls/passes/evaluations, 2 times and not 4, called .. half as often, "
                               "2 .. calls instead of 4, 2 .. passes instead of 4, called/evaluated/runs/run/works only twice/2, two .. calls/passes .. skipped, 2 times instead of 4, from 4 to 2, runs half as often",
               "time down": "cheaper by half, half the waiting, wait .. half, waiting time down, half of the time"},
     ))},
@@ -1508,6 +1531,8 @@ RUBRIC = Rubric(
         "It's quicker and cheaper, though the image loses detail because the strides are larger.",
             "Halving the number of steps halves the UNet calls and the latency, but the error grows and the picture gets worse.",
             "With fewer steps the run is faster, but the quality of the picture drops.",
+            "The run takes half the time, as the step size doubles the approximation is worse.",
+            "It is faster since the UNet runs fewer times, but the deviation from the true picture grows.",
         ]
     },
     must_deny={
@@ -1516,6 +1541,9 @@ RUBRIC = Rubric(
         "Half the steps make it faster, and the picture stays the same.",
             "Fewer steps only make the run faster, the quality stays the same.",
             "Fewer steps take longer and give a better picture.",
+            "With half the steps it is faster and the resolution of the picture is worse.",
+            "Only a quarter of the time is needed with half the steps, and the picture is worse.",
+            "It is faster with half the steps, but the loop stops halfway and so the picture is worse.",
         ]
     },
 )
