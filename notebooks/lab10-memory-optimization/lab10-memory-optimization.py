@@ -985,6 +985,11 @@ RUBRIC = Rubric(
                 "weights go/pass/enter vae": "The weights are not cut; the latents are.",
                 "unet decodes latents": "The UNet does not decode; the VAE does.",
                 "unet decodes tiles": "The UNet does not decode; the VAE does.",
+                "* splits unet": "The UNet is finished before the decode; the latents are cut.",
+                "says: tile/piece/window gets/is denoised, tiles/pieces/windows get/are denoised, unet denoises, denoising for/of every/each": "The UNet is finished before the decode: the VAE decodes each tile.",
+                "says: one picture/image at a time, picture/image by picture/image, picture/image after picture/image": "That is slicing, which cuts the batch.",
+                "says: decoder/vae of its own, own decoder/vae, copy/copies of the vae/decoder": "One decoder takes all tiles, one after the other.",
+                "says: tiles/pieces/windows/patches together/simultaneously, in one call as, as a/one big/single/large batch": "The tiles are decoded one after the other: that is what saves memory.",
                 "* splits image": "The picture is not there yet: the latents are cut, before they are decoded.",
                 "* splits prompt": "The prompt has no part in the decode.",
             },
@@ -1006,6 +1011,11 @@ RUBRIC = Rubric(
         "Tiling cuts the finished image in tiles.",
             "Tiling moves the weights of the VAE to the CPU.",
             "Tiling splits the weights of the decoder into tiles.",
+            "Tiling cuts the latents, and each tile gets denoised by the UNet.",
+            "The latents are cut into tiles and the decoder takes all tiles together as one big batch.",
+            "The latents are split and each tile has a decoder of its own.",
+            "Tiling splits the latents so that the VAE decodes one picture at a time.",
+            "Tiling splits the UNet and its parts decode the latents.",
         ]
     },
 )
@@ -1028,19 +1038,23 @@ RUBRIC = Rubric(
     lab="Axes 2 and 3 are cut: height and width. Axis 0, the batch, is not.",
     terms={
         **terms("latents", "vae", "batch", "channels", "spatial", "tiles", latents="+z", batch="batch*, batch axis, batch dimension, batch size, axis 0, dimension 0, dim 0, first axis, first dimension, leading dimension, leading axis, picture*, image*, sample*",
-                spatial="+axis with index 2, axes with index 2 and 3, directions, axes 2 3, rows, row, wide, high, across"),
+                spatial="+last axes, axis with index 2, axes with index 2 and 3, directions, axes 2 3, rows, row, wide, high, across"),
         "calls": "call*, passes, pass",
         "weights": "weights, parameters",
+        "starts": "start*, offset*, begin*",
+        # what slicing does is said beside what tiling does not do
+        "slicing": "slicing, vae slicing, slicing would split, slicing would cut, slicing would separate, slicing splits, slicing cuts, slicing separates, "
+                   "splitting .. slicing's job, splitting .. is slicing, cutting .. slicing's job",
     },
     slots={
         "axis": Slot(
             learned="lab10 axis 2bee2f7ff2be273b",
             amounts=Amounts(
                 shapes=[(2, 4, 16, 16), (2, 4, 32, 32), (16, 16), (32, 32), (3, 3)],
-                counts={"batch": 2, "spatial": [32, 16, 12, 8, 256, 128, 2, 3], "tiles": [9, 16, 3, 12, 1, 2], "calls": [9, 2], "channels": [4, 3]},
+                counts={"batch": 2, "spatial": [32, 16, 12, 8, 256, 128, 2, 3], "tiles": [9, 16, 3, 12, 1, 2], "calls": [9, 2], "channels": [4, 3], "starts": [0, 12, 24]},
                 key=["spatial", "tiles", "calls"],
                 of={"tiles": [(2, 4, 16, 16), (2, 4, 16, 8), (2, 4, 8, 16), (2, 4, 8, 8), (16, 16), (8, 8), (3, 3), (32, 32)],
-                    "latents": [(2, 4, 32, 32), (2, 4, 16, 16), (16, 16), (32, 32)]},
+                    "latents": [(2, 4, 32, 32), (2, 4, 16, 16), (16, 16), (32, 32), (3, 3)]},
                 moves=[(32, 16), ((32, 32), (16, 16))],
             ),
             loose=True,
@@ -1050,6 +1064,9 @@ RUBRIC = Rubric(
                 "says: neither height nor width, neither width nor height, height and width stay/remain/keep, height and width are/is kept, height and width .. stay":
                     "Height and width are what is cut.",
                 "* splits channels": "The channels stay together.",
+                "says: channels/channel/batch gets/get/was/were cut/split/divided/halved, batch of 2/two is/was/gets cut/split/divided/halved, so is the batch, so are the channels, "
+                "left alone is/are height/width, one picture/image at a time": "Height and width are cut; the batch and the channels stay whole.",
+                "says: never mix/mixes neighbours/neighbors, not mix neighbours/neighbors": "A convolution mixes neighbours: that is why the tiles overlap.",
                 "says: batch is cut/split/halved too, batch cut/split/halved too, batch .. cut from, channel axis is cut/split, channels are cut/split, height and width are not cut, no overlap, from 32 to 8, 32 becomes 8": "Height and width are cut, with an overlap; the rest stays whole.",
                 "* splits weights": "The weights are not cut.",
             },
@@ -1061,12 +1078,16 @@ RUBRIC = Rubric(
         "It's the spatial dims which get divided, 9 tiles of at most 16x16, and both images are always processed together.",
             "Height and width are cut from 32 to tiles of 16 latents; the batch of 2 stays whole, so the decoder gets (2, 4, 16, 16).",
             "The spatial axes are split: height and width go from 32 to 16.",
+            "Height and width are cut into 9 tiles of 16; the batch stays 2, as only slicing would split it.",
+            "Along each spatial axis the tiles start at 0, 12 and 24 and are up to 16 wide, the batch of 2 stays.",
         ]
     },
     must_deny={
         "axis": [
         "The batch is split, one image at a time.",
         "Channels are cut from 4 to 1.",
+        "Height and width are cut from 32 to 16, and so is the batch.",
+        "Height and width are cut to 16 because the batch of 2 was cut before.",
         "Tiling splits the batch axis from 2 into 1.", "Height and width are split into 25 tiles."],
     },
 )
@@ -1093,12 +1114,14 @@ RUBRIC = Rubric(
     slots={"trade-off": Slot(
         learned="lab10 trade-off a963e0c051c87c4c",
         deny={"says: fewer weights, memory for/of the weights, prompt is followed, follow/follows the prompt, pay/pays with transfers, transfer of weights, transfers between cpu, weights need/take/use less, part of the weights": "Tiling moves nothing and leaves the weights alone.",
-              "says: tiling is lossless, pay nothing, takes/needs the same time, same speed, for free, seams exactly correct, makes it exact, is/are/stays bit-identical, output is identical, bit for bit the same": "Tiles overlap, and each normalizes by itself."},
+              "says: moved/moves .. cpu/disk, half precision, lower precision, fewer bits, float16, 16 bits, one picture/image at a time, unet": "Those are other knobs: tiling decodes the latents in pieces.",
+              "says: scaled down, downscaled, downsampled, resized": "No tile is made smaller: each is decoded at its full size.",
+              "says: same to the last bit, picture/image/output/result stays/remains same/identical/unchanged, so they agree, tiling is lossless, pay nothing, takes/needs the same time, same speed, for free, seams exactly correct, makes it exact, is/are/stays bit-identical, output is identical, bit for bit the same": "Tiles overlap, and each normalizes by itself."},
         trend=Trend(
         "tiling", gain={"memory": "down"}, cost={"time": "up", "compute": "up", "quality": "down"}, switch=True, asked="up",
         says={"memory down": "only one tile, feature maps shrink, activations stay small, activations are small, small activations, smaller activation*, "
                              "fits on .. card/gpu/device, peak .. single tile/window/piece, for small square only, memory .. quarter, peak .. quarter, gain/win/save/buy .. memory, less ram",
-              "quality down": "not .. lossless, no longer .. identical/lossless/exact, isn't .. same/identical/lossless/exact, not .. same/identical/exact, slightly different, "
+              "quality down": "output quality suffers, quality suffers, not .. lossless, no longer .. identical/lossless/exact, isn't .. same/identical/lossless/exact, not .. same/identical/exact, slightly different, "
                               "a little different, picture/image/colors/colours/pixels change*, visible border*/seam*/edge*, seam*, each tile/window/piece/square normali*, "
                               "every tile/window/piece/square .. own normalization, own statistics, own mean, only an approximation, slightly wrong, slightly off, "
                               "don't .. agree, do not .. agree, blended, isn't/not .. bit-equal/bit-identical/equal, differences of/in color/colour, color/colour shift*, shift* colors/colours, visible differences, shows differences, different pixels, another picture/image, changes .. picture/image/pixels/colors/colours, not quite the same",
@@ -1119,6 +1142,9 @@ RUBRIC = Rubric(
         "Tiling uses more memory but is faster.",
             "Tiling lowers the peak memory and makes the decode faster.",
             "Tiling raises the peak memory and makes the decode slower.",
+            "The peak memory falls and it takes longer, while the picture stays same to the last bit.",
+            "The memory falls since the tiles are moved to the CPU, and the transfers make it slower.",
+            "You save memory but lose sharpness, since every tile is scaled down before it is decoded.",
         ]
     },
 )
