@@ -1014,6 +1014,10 @@ RUBRIC = Rubric(
             "vae saves image": "The VAE makes the picture.",
             "* changes prompt": "The text's embeddings stay as they are; something else changes from step to step.",
             "unet changes latents": "The UNet only predicts. What updates the latents?",
+            "says: is the unet that/which does/changes/transforms/updates, unet/it returns/outputs the new/next latents, scheduler only/just/merely counts/records/logs": "The UNet only predicts; the scheduler's step makes the next latents.",
+            "says: adds/adding noise to the latents/them, adds/adding .. noise in/at each/every, every/each step noise is added, noise is added in/at/to": "A step takes noise out of the latents, it puts none in.",
+            "says: weights are updated/changed/adjusted/trained, updates/changes/adjusts the weights, is trained, backprop*": "Nothing is trained here: the weights stay as they are.",
+            "says: picture/image into latents, vae encodes, encodes again, encodes it/them again/back, each/every step the vae/decoder": "The VAE works once, after the loop, and it decodes.",
         },
     )},
     must_award={"state": [
@@ -1028,6 +1032,8 @@ RUBRIC = Rubric(
         "It was Stable Diffusion, a latent diffusion model that makes the image.",
         "The UNet turns the latents into the image at each step.",
         "The UNet makes the image from the noise.",
+        "The latents are updated by the scheduler, and in each step the VAE decodes them and encodes again.",
+        "The scheduler updates the latents by adding some noise in each step, and the VAE decodes them.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("whole-run"), RUBRIC, SHAPES)["state"], "what is transformed, by what, and what makes the picture")
@@ -1062,24 +1068,32 @@ RUBRIC = Rubric(
     lab="At vae.decode four channels become three and the side grows eightfold.",
     terms={
         **terms("channels", "vae", "image", "latents", channels="+c, colours, colors, colour, color, values per pixel"),
-        "side": "side*, height, width, heights, widths, spatial*, height and width, resolution, spatial axes, h, w, h and w, grid, each way, both ways, positions",
+        "bytes": "byte*, in bytes, values, elements",
+        "side": "the two spatial axes, the two spatial dimensions, the two sides, both spatial axes, side*, height, width, heights, widths, spatial*, height and width, resolution, spatial axes, h, w, h and w, grid, each way, both ways, positions",
         "batch": "batch*, batch axis, n",
     },
     slots={"axis": Slot(
         learned="lab11 axis 35c29847d260de16",
         amounts=Amounts(shapes=["vae.decode.inputs.z.shape", "vae.decode.outputs.shape", (8, 8)],
-                        counts={"channels": [4, 3], "side": [16, 128, 8], "batch": 1}, key=["channels", "side"],
+                        counts={"channels": [4, 3], "side": [16, 128, 8], "batch": 1, "bytes": [48, 1024, 4096, 49152, 196608]}, key=["channels", "side"],
                         moves=[("vae.decode.inputs.z.shape", "vae.decode.outputs.shape"), (4, 3), (16, 128), ((16, 16), (128, 128)),
                                ((4, 16, 16), (3, 128, 128))]),
         loose=True,
         deny={"batch shrinks/changes": "The batch stays as it is in the decode.", "side shrink/decrease": "The sides grow in the decode.",
               "says: leaves/keeps height and width, height and width stay/remain, nothing happens to the shape, same shape before and after, before and after, raises the channels, raises the number of channels, channels are expanded, positions are kept, shape stays, shape does not change, decode changes nothing": "Both the channels and the sides change in the decode.",
+              "says: fourfold, factor of four/4, four/4 times larger/bigger/wider": "Each side grows eightfold.",
+              "says: alpha, rgba, transparency, contributes/contribute a channel, held/holds the prompt, tokens of the prompt, number of steps, 4/four are the .. steps": "The 4 are channels of the latent space and the 3 are red, green and blue.",
+              "says: once for each/every .. step/steps, in each of the four/4 steps, each/every step doubles": "The decode is made once, after all steps.",
+              "says: channels stay/remain as/the/same/unchanged, channels rise/climb, side/sides/height/width falls/drops/shrinks, is compressed to/into, eight/8 times smaller, "
+              "repeating its/the pixels": "In the decode the sides grow and the channels get fewer.",
+              "says: batch/axis falls/drops there, batch .. from 2 to 1": "The batch stays as it is in the decode.",
               "channels grow/increase": "There are fewer channels after the decode, not more."},
     )},
     must_award={"axis": [
         "The decoder upsamples 16x16 to 128x128 and goes from 4 latent channels to 3 RGB channels.",
         "Spatially it becomes 8 times larger (16 to 128) and the 4 channels become 3.",
         "(1,4,16,16) in, (1,3,128,128) out.",
+        "The two spatial axes grow from 16 to 128 and the channels go from 4 to 3.",
         "In vae.decode (1, 4, 16, 16) becomes (1, 3, 128, 128): the channels go from 4 to 3 and the side from 16 to 128.",
         "The VAE turns 4 channels into 3 channels, and height and width grow from 16 to 128.",
     ]},
@@ -1087,6 +1101,10 @@ RUBRIC = Rubric(
         "The channels go from 3 to 4 and the size shrinks from 128 to 16.",
         "The batch axis is 2 because of guidance.",
         "The VAE keeps the 5 channels.",
+        "(1, 4, 16, 16) becomes (1, 3, 128, 128) because the alpha channel is dropped.",
+        "The side grows from 16 to 128, the channels stay as they are.",
+        "The 4 channels become 3 and each side gets a factor of four.",
+        "The channels go from 4 to 3, where 4 is the number of steps, and the side goes from 16 to 128.",
     ]},
     example_facts={"vae.decode.inputs.z.shape": (1, 4, 16, 16), "vae.decode.outputs.shape": (1, 3, 128, 128)},
 )
@@ -1115,17 +1133,20 @@ RUBRIC = Rubric(
         learned="lab11 trade-off 0d28808da9c983ef",
         deny={"says: four/4 times, batch of 4/four, 4x/3x, three times, doubles the number of steps, doubles the steps, twice as many steps, double the steps, fewer steps, half the steps, more steps":
               "Guidance doubles the batch of each UNet call, nothing else.",
+              "says: more diverse, more diversity, more variety, so does diversity, diversity rises/increases/grows": "Guidance makes the pictures more alike, not more different.",
+              "says: second/another model/network must/has/needs, be trained, is trained, 5/five calls, at the very end, 8/eight steps, vae.decode goes up, compute of vae.decode": "Guidance only doubles the batch of each UNet call: one model, as many calls.",
               "says: 8/eight calls, for free, costs nothing, no cost, batch .. does not change, batch stays, resolution": "Guidance doubles the UNet's batch."},
         trend=Trend(
         "guidance", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, switch=True, asked="up", also={"batch": "up"},
-        says={"quality up": "follow*/obey*/respect*/honour*/honor*/match*/fit*/heed* .. prompt/text/words/description/caption, "
+        says={"quality up": "better/closer match/agreement/fit with/to/of .. prompt/text, follow*/obey*/respect*/honour*/honor*/match*/fit*/heed* .. prompt/text/words/description/caption, "
                             "stick*/listen*/keep*/conform*/correspond*/adhere*/agree*/close*/closer/cling*/true/faithful* to .. prompt/text/words/description/caption/ask*, "
                             "prompt/text/words .. followed/obeyed/respected/honoured/matched/heeded, shows/show/draws/draw what you/i, what you/i asked/typed/wrote/want*, "
                             "fit*/match*/agree*/agreement/correspond* with .. prompt/text, fit*/match* to .. prompt/text, more of what you, more like the text, like the text says, "
                             "closeness to .. prompt/text, fidelity to .. prompt/text, influence on/of .. image/picture/text/prompt, agreement .. prompt/text, obedience to .. prompt, "
                             "prompt has more influence, stronger influence, control by/of/over .. prompt/text/picture/image, in direction of .. prompt/text, in the direction of .. prompt/text, near/nearer to .. prompt/text, stronger conditioning, tracks .. prompt/text, you asked for, image/picture .. fits/matches/follows/respects",
-              "quality down": "ignore* .. prompt/text/words, forget* .. prompt/text, does what it wants, drifts .. from .. prompt, random picture/image",
-              "compute up": "two/2/both/double copies/rows/samples/predictions/evaluations/passes/batch, batch of 2/two, double/doubled/doubles .. work/batch/rows/compute/computation/cost/expenditure, "
+              "compute down": "half as many rows/inputs/samples/evaluations, half the rows/batch/inputs",
+              "quality down": "only loosely match*/follow*, loosely match*/follow*, ignore* .. prompt/text/words, forget* .. prompt/text, does what it wants, drifts .. from .. prompt, random picture/image",
+              "compute up": "costs .. twice/double as much, two/2/both/double copies/rows/samples/predictions/evaluations/passes/batch, batch of 2/two, double/doubled/doubles .. work/batch/rows/compute/computation/cost/expenditure, "
                             "twice .. work/batch/rows/compute/sums/large/sample/computation/inputs/latents/copies, second .. row/sample/copy/pass/evaluation/prediction, additional/extra .. row/sample/copy/pass/evaluation/prediction, "
                             "unconditional copy/evaluation/row/pass/sample/prediction, working for two, work .. doubled, batch .. doubled, 2 rows, two needed, two are needed, process .. two, empty prompt has to be run, "
                             "empty prompt as well, half is for the empty"},
@@ -1138,12 +1159,15 @@ RUBRIC = Rubric(
         "The picture gets better, but each call takes longer because the batch doubles.",
         "Guidance makes the picture better, but costs more compute.",
         "With guidance off the latency drops, and the prompt adherence drops as well.",
+        "You get a better match with the text at the cost of about double the UNet's work.",
     ]},
     must_deny={"trade-off": [
         "Guidance makes it faster but less faithful to the prompt.",
         "Guidance needs four times as many steps but the picture is better.",
         "Without guidance the run is slower and the picture gets better.",
         "Guidance makes the run faster and the picture better.",
+        "The picture follows the prompt better, but a second model has to be trained.",
+        "The picture follows the prompt, it only takes longer since there are eight steps.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("whole-run"), RUBRIC, {})["trade-off"], "what guidance gains and costs")
