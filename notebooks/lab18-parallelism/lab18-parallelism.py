@@ -977,7 +977,13 @@ RUBRIC = Rubric(
                           "turns/converts/makes .. into .. whole/full/complete, "
                           "all-reduce/allreduce/all_reduce .. makes/gives/restores/yields/produces/creates/completes/forms/turns/brings .. "
                           "whole/full/complete/total/entire, "
-                          "whole/full/complete/entire .. after/by/from/via/through/once/until .. all-reduce/allreduce/all_reduce",
+                          "whole/full/complete/entire .. after/by/from/via/through/once/until .. all-reduce/allreduce/all_reduce, "
+                          "all-reduce/allreduce/all_reduce/reduction .. makes/gives/yields/forms/builds/computes/takes/calculates/is .. sum/total, "
+                          "all-reduce/allreduce/all_reduce/all-reduces/all-reducing the/their/these/those/both/its .. "
+                          "addends/summands/terms/partials/sums/parts/pieces/shares/contributions/results/outputs, "
+                          "sum across/over/of the/two .. ranks/gpus/devices/processes, sum with .. other, completes it/them/the/this/each, "
+                          "after it/this/that/which both/each/all/every/everyone/they .. full/whole/complete, full/whole/complete/same on both/all/each/every, "
+                          "has/have/gets/get/holds/hold the total/sum, total/sum on both/all/each/every",
             "a rank's term up": "neither/none .. right/correct/complete/whole, right/complete on its own, is/are/stays/be incomplete/unfinished/partial, "
                                 "half-computation/half-computations/half-result/half-results, "
                                 "part/piece/term/share for/to/towards the sum/total/output/hidden/whole, contribution to/towards, partial/partials, "
@@ -988,13 +994,19 @@ RUBRIC = Rubric(
                                 "half the sum, half of the sum, part/piece/share of the answer/total/truth/whole, contribute/contributes, piece/part of it, "
                                 "summand, addend, incomplete/unfinished output/result/sum/vector, "
                                 "not/isn't/never .. complete/right/correct/whole .. until/before/yet, only/just .. part/share/portion of, "
+                                "subtotal, sub-total, subsum, partial total, half of each/every/a sum, half-finished, half-done, half finished/done/summed, "
+                                "output/result/sum/vector/answer .. not yet complete/whole/full/finished/right/correct/final, "
+                                "output/result/sum/vector/answer .. not/isn't complete/whole/full/finished/right/correct/final, "
+                                "missing/misses/miss/lacks/lack/lacking .. other/others/rest, "
+                                "rank's/gpu's/device's/process's/its .. contribution/term/addend/summand/subtotal/share, "
+                                "contributions/terms/addends/summands of/from .. own/its/their, contributions/terms which/that come from, "
                                 "sum/output/result .. own heads/columns/slice/half, term/part/piece/share/contribution per/from each/every/rank",
         }),
         deny={
             "gather makes/moves/keeps/changes *": "Nothing is put side by side here: partial sums are added.",
             "* concatenate/append/stack *": "Nothing is put side by side here: partial sums are added.",
             "stage makes/passes *": "These ranks work at the same time, on the same token: there are no stages.",
-            "allreduce splits/shrinks *": "An all-reduce takes nothing apart: it adds.",
+            "allreduce split/slice/cut/divide/separate/shrink/halve *": "An all-reduce takes nothing apart: it adds.",
             "allreduce moves/splits/changes weights": "Weights stay where they are; activations are summed.",
             "norm makes/changes/keeps hidden": "A norm works on what is whole already.",
             "broadcast makes/passes/moves/keeps *": "Nothing is broadcast inside a layer: partial sums are added.",
@@ -1008,17 +1020,25 @@ RUBRIC = Rubric(
             "says: half of the layers, half the layers, half of all layers, some of the layers, whole layers, its own layers, different layers, "
             "4 of the 8 layers, four of the eight layers, "
             "4 layers, four layers, next stage, next rank, does/has/runs/computes the attention and, does attention and, first/second half of the model, "
-            "to the next":
+            "to the next, "
+            "rank 0/zero/1/one computes/does/runs/makes .. layer/layers, rank 0/zero/1/one computes/does/runs/makes attention, "
+            "rank 0/zero/1/one computes/does/runs/makes the/all attention/mlp/heads":
                 "Every rank works on every layer, at the same time: there are no stages.",
             "says: half of the entries/features/vector/hidden/dimensions/components/numbers, "
             "half the entries/features/vector/hidden/dimensions/components/numbers, halves of the hidden/vector/entries, "
             "side by side, concatenates/concatenated/concatenating/concat, stitch*, glue*, next to each other, one after the other":
                 "A term has the full width, and the terms are added: nothing is put side by side.",
             "says: all-reduce/allreduce/all_reduce .. sends/copies/hands/forwards/passes, sends/copies/hands the partial, rest of the layers": "An all-reduce adds what all ranks have, and all get the sum.",
-            "says: average*, averaging, maximum of, the max of, multiplies .. partial/terms/results, multiplied together": "The terms are added, nothing else.",
+            "says: average*, averaging, maximum of, the max of, multiplies .. partial/terms/results, multiplied together, "
+            "all-reduce/allreduce/all_reduce .. pick/picks/picking/select/selects/selecting/choose/chooses/choosing, "
+            "by picking/selecting/choosing": "The terms are added, nothing else.",
+            "says: after each/every projection/projections/matrix/linear/matmul/weight, after each/every of them/these .. all-reduce, after each/every one .. all-reduce, "
+            "all-reduce after each/every/the first projection/matrix/linear/matmul/weight/column": "Of a pair of matrices only the second needs the sum: one all-reduce a pair.",
             "says: half of the batch, half the batch, half of the tokens, half the tokens, half of the prompt, half of the users, half of the requests, gradient*":
                 "Both ranks work on the same token.",
-            "says: rank 0/zero/1/one adds/sums/collects/computes/does, main/master/first rank adds/sums/collects, sent/send/sends .. to rank 0": "No rank is special: all get the sum.",
+            "says: rank 0/zero/1/one adds/sums/collects, main/master/first rank adds/sums/collects, sent/send/sends .. to rank 0, "
+            "rank 0/zero/1/one computes/does/makes .. sum/addition/adding/summing/everything, "
+            "rank 0/zero/1/one computes/does/makes the/a whole/full/complete": "No rank is special: all get the sum.",
         },
         names=["allreduce"],
     )},
@@ -1029,6 +1049,8 @@ RUBRIC = Rubric(
         "A rank makes a partial result from half of the heads, then the all-reduce makes the whole hidden state.",
         "what a gpu has is only its share of the sum, it gets summed up with the other one's by the all-reduce",
         "The rank calculates one addend with its columns, and by all-reduce both addends are summed to the complete vector.",
+        "The all-reduce sums the parts, because a rank by itself only holds a subtotal of the output.",
+        "Rank 0 does its own heads and rank 1 does its own, so the output of a rank is still missing the other one's part, and the all-reduce adds both parts.",
     ]},
     must_deny={"state": [
         "Each rank computes the whole hidden state and no all-reduce is needed.",
@@ -1037,6 +1059,10 @@ RUBRIC = Rubric(
         "The all-reduce moves the weights to the other rank.",
         "Each rank has a partial sum, and the all-reduce concatenates the partial sums.",
         "The all-reduce does not add the partial sums of the ranks.",
+        "Rank 0 computes the attention and rank 1 computes the MLP, and the all-reduce adds the two results.",
+        "The all-reduce splits the sum, so that each rank has its own term of it.",
+        "Each rank has a partial output, and the all-reduce picks the right value of one of the ranks.",
+        "Each rank has a partial sum after each projection, and each time an all-reduce adds them.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-ranks"), RUBRIC, {})["state"], "what a rank computes, and what makes the whole")
@@ -1057,16 +1083,16 @@ RUBRIC = Rubric(
     lab="Both ranks have the whole hidden state, and both do the same work on it. Half as wide on each rank. Full width again.",
     terms={
         "features": "feature*, output features, output axis, outputs, projection*, projected width, last axis, last dimension, last dim, columns, qkv, shard*",
-        "query": "q_proj, q_proj output*, q_proj result*, q projection*, query projection*, query feature*, query width, q_proj width, queries, qproj",
+        "query": "q, q_proj, q_proj output*, q_proj result*, q projection*, query projection*, query feature*, query width, q_proj width, queries, qproj",
         "heads": "head*, query head*, attention head*, q head*, q heads",
-        "kv": "kv head*, key/value head*, key head*, value head*, key-value head*, k/v head*, k and v head*, key and value head*, k_proj, v_proj, kv, k/v, "
+        "kv": "kv head*, key/value head*, key head*, value head*, key-value head*, k/v head*, k and v head*, key and value head*, k, v, k_proj, v_proj, kv, k/v, "
               "kv cache, cache",
         "mlp": "mlp*, mlp width, mlp's inner width, inner width, inner dimension, intermediate*, neuron*, gate_proj, up_proj, gate/up, gate, gate and up, ffn*, "
                "feed-forward*, feedforward*",
         "hidden": "hidden state*, hidden size, hidden width, hidden dim*, hidden, hidden axis, residual*, residual stream*, layernorm*, input_layernorm, norm*, "
                   "model width, block input, block output",
         "out_projection": "o_proj, down_proj, o_proj output*, down_proj output*",
-        "layers": "layer*",
+        "layers": "\"layers\"",
         "tokens": "token*, sequence*, position*",
         "batch": "batch*",
         "ranks": "rank*, process*",
@@ -1093,9 +1119,16 @@ RUBRIC = Rubric(
             "whole/full/unchanged/uncut/undivided/all/256, "
             "q_proj/heads/mlp/features/gate_proj/queries/projections is/are/isn't/aren't not halved/cut/split/divided, "
             "q_proj/heads/mlp/features/gate_proj isn't/aren't halved/cut/split/divided, "
+            "kv/cache/k_proj/v_proj/keys/k stays/stay/remains/remain/keeps/keep 64/whole/full/unchanged/uncut/undivided, "
+            "kv/cache/k_proj/v_proj/keys/k is/are not halved/cut/split/divided, kv/cache/k_proj/v_proj/keys/k isn't/aren't halved/cut/split/divided, "
+            "q_proj/q/queries/heads/mlp/gate_proj .. retains/retain/keeps/keep its/their/the full/whole/entire, "
+            "query projection/projections .. retains/retain/keeps/keep its/their/the full/whole/entire, "
+            "doubled, doubles, doubling, q_proj/q/query/queries/heads/projection has/have/is/are/gives/keeps/retains 704, q_proj/query .. full 704, "
+            "mlp/gate/gate_proj/ffn .. from 256 to 128, "
+            "64 on/per/in each/every/both, not halved k/k_proj/v_proj/kv/keys, not halved is/are the/k/k_proj/v_proj kv/keys/cache/k_proj, not halved is/are k/k_proj/v_proj/kv, "
             "not halved is/are q_proj/heads, not halved are the heads, q_proj .. 256 .. instead/rather/not .. 128, "
             "256 features/outputs/columns .. instead/rather/not .. 128":
-                "The projections into the heads and into the MLP are cut by their outputs.",
+                "The projections into the heads (queries, keys and values) and into the MLP are cut by their outputs.",
             "says: is/stays/remains/has/are 704 on each/every/a/both, 256 features/outputs/columns on/per each/every/a/rank, 8 heads on/per, eight heads on/per, "
             "heads are/is/stay/stays/remain/remains 8/eight, nothing is cut/halved/split, "
             "and not halved, too is both, and are not halved, halved and whole, is both": "A rank has half of the heads and of the MLP, and no more.",
@@ -1115,6 +1148,8 @@ RUBRIC = Rubric(
         "The MLP width is 352 on a rank instead of 704, while the hidden state stays at 256.",
         "The output axis of q_proj is halved, (1, 1, 128) on each rank, and the layernorm still sees (1, 1, 256).",
         "On a rank the MLP is only 352 wide and not 704, but the norm still sees all 256.",
+        "On each rank q is 128 wide instead of 256, but the hidden state keeps its 256.",
+        "A layer gets 256 in and gives 256 out on both ranks, and in between q is only 128 wide.",
     ]},
     must_deny={"axis": [
         "The batch axis is halved, each rank gets half of the tokens.",
@@ -1123,6 +1158,8 @@ RUBRIC = Rubric(
         "Some axis is smaller on a rank.",
         "The hidden state is halved to 128 on each rank, but q_proj stays whole at 256.",
         "The MLP has 176 on a rank instead of 704.",
+        "q is halved to 128 on a rank, but k is not halved, it is 64 on both ranks.",
+        "The MLP goes from 256 to 128 on a rank, and the queries have 704.",
     ]},
     example_facts={"q": (1, 1, 128), "whole": (1, 1, 256), "gate": (1, 1, 352), "k": (1, 1, 32)},
 )
@@ -1144,7 +1181,13 @@ RUBRIC = Rubric(
     question="What you gain and what you pay for one user when the same model is split as a pipeline instead of by tensor parallelism.",
     lab="The pipeline sends one hidden state. A token passes all stages, one after the other, and the next one waits for it.",
     terms={
-        "pipeline": "pipeline*, pipeline parallelism, pipelining, pp, stages",
+        "pipeline": "pipeline*, pipeline parallelism, pipelining, pp, stages, "
+                    # what a pipeline is, no gain or cost of it: `needs a single transfer` raises nothing
+                    "requires .. single transfer, requires .. single send, requires .. single exchange, requires .. single message, "
+                    "needs .. single transfer, needs .. single send, needs .. single exchange, needs .. single message, "
+                    "requires .. one transfer, requires .. one send, requires .. one exchange, requires .. one message, "
+                    "needs .. one transfer, needs .. one send, needs .. one exchange, needs .. one message",
+
         "tensor": "tensor parallel*, tensor parallelism, tp",
         "traffic": "amount of data, amount of data exchanged, amount of communication, amount of traffic, communication*, message*, exchange*, all-reduces, "
                    "all-reduce, allreduces, all_reduces, collective*, bytes exchanged, bytes sent, data, "
@@ -1152,8 +1195,10 @@ RUBRIC = Rubric(
                    "transfers, synchronisation, synchronization, synchronizations, syncs, bytes, bandwidth, network, network load, chatter, talking, slow link*, "
                    "slow network*, slow interconnect*, slow cable*, "
                    "slow connection*, slower link*, slower network*, slower interconnect*, fast link*, fast network*, fast interconnect*, slow wire*",
-        "with_tp": "tp .. faster, tp .. sooner, tp .. quicker, tensor parallelism .. faster, tensor parallelism .. sooner, tensor parallelism .. quicker, "
+        "with_tp": "no speed, tp .. faster, tp .. sooner, tp .. quicker, tensor parallelism .. faster, tensor parallelism .. sooner, tensor parallelism .. quicker, "
                    "faster with tp, faster under tp, faster in tp, "
+                   "no sooner than, no faster than, no quicker than, no earlier than, no shorter than, no better than, no lower than, not sooner than, "
+                   "not faster than, not quicker than, not earlier than, not shorter than, not better than, not lower than, "
                    "faster with tensor, faster under tensor, sooner with tp, sooner under tp, sooner with tensor, sooner under tensor, quicker with tp, "
                    "quicker with tensor, tp ranks work, half of the time, "
                    "half the time, the speed-up, up the speed-up, any speed-up, no speed-up, the speedup, any speedup, no speedup, slow stage, as slow as, "
@@ -1168,19 +1213,25 @@ RUBRIC = Rubric(
             "bubble .. hidden/filled .. user, microbatches hide/fill .. user": "One token of one user still passes every stage, "
                                                                                "one after the other: it comes no sooner.",
             "says: stages/ranks/devices work/run at the same time, stages/ranks work/run in parallel on, all stages work on the": "For one user only one stage has work at a time.",
-            "says: more exchanges/messages/communication/traffic/all-reduces than tp/tensor, all-reduce in every/each layer, all-reduces in every/each layer": "A pipeline sends one hidden state at each border of two stages.",
+            "says: more exchanges/messages/communication/traffic/all-reduces than tp/tensor, "
+            "pipeline/pp/stages/it/you/one/we/they/by/must/to need/needs/needing/require/requires/has/have/make/makes/do/does/use/uses/pay/pays/cost/costs .. "
+            "all-reduce/all-reduces in/per/at/after/for every/each layer, "
+            "pay/pays/paying/price with/by/is/of/for .. all-reduce/all-reduces in/per/at/after/for every/each layer, "
+            "more/additional/extra all-reduce/all-reduces, and/but/so all-reduce/all-reduces in every/each layer": "A pipeline sends one hidden state at each border of two stages.",
         },
         trend=Trend(
             "pipeline", gain={"traffic": "down", "transfer": "down", "throughput": "up"}, cost={"time": "up"}, switch=True, asked="up", also={"with_tp": "same"},
             says={
-                "transfer down": "almost/nearly/hardly/barely nothing/anything, little traffic/communication/chatter/talk, only/just/single/one/1 hidden state, "
+                "transfer down": "requires/needs a/only/just single/one transfer/send/exchange/message, requires/needs one transfer/send/exchange/message, "
+                                 "requires/needs only/just a single transfer/send/exchange/message, almost/nearly/hardly/barely nothing/anything, little traffic/communication/chatter/talk, only/just/single/one/1 hidden state, "
                                  "less demanding, lower/smaller/less/weaker/modest .. network/link/bandwidth/interconnect, "
                                  "only little, 1 send/transfer/message/exchange/hop/handover/handoff/communication/hand-over, "
                                  "only/just one/1/a hidden/send/transfer/message/exchange/hop/hand-over/handover/handoff/communication/sync, "
                                  "a single send/transfer/message/exchange/hop/handover/handoff/communication/hidden/hand-over, "
                                  "one send/transfer/message/exchange/hop/handover/handoff/hand-over/communication/hidden, "
                                  "hardly/barely/seldom/rarely/almost .. talk/communicate/exchange/sync/send/communication/traffic/messages, "
-                                 "talk/talks/communicate/exchange/exchanges/send/sends/sync .. less/little/once/rarely/seldom/only, "
+                                 "talk/talks/communicate/communicates/exchange/exchanges/send/sends/sync/synchronise/synchronize/synchronises/synchronizes/coordinate .. "
+                                 "less/little/once/rarely/seldom/only/rarer, "
                                  "less talk/talking/chatter/chat/syncing/comms/sending, "
                                  "cheap/cheaper/easy/easier/light/lighter on .. network/link/links/wire/interconnect/cable, "
                                  "works/fine/good/ok/okay/tolerant/tolerates/enough/suited .. slow "
@@ -1193,7 +1244,10 @@ RUBRIC = Rubric(
                                  "hidden state/states once, once at/per .. border/boundary, instead/rather .. 16 syncs/all-reduces/times/exchanges, "
                                  "wins/gains/better/saves .. chatter/network/bandwidth/traffic/communication, needs/need little, "
                                  "one/1 hidden state at/per/between, sends only, economises on exchanges",
-                "time up": "latency/time/wait .. not/isn't/doesn't/doesnt/no/never drop/drops/fall/falls/shrink/shrinks/decrease/decreases/go/change, "
+                "time up": "latency/time/wait of/for .. does/do/did/will/can not go/drop/fall/shrink/decrease/improve, "
+                           "latency/time/wait of/for .. doesn't/don't/didn't/won't/cannot/can't go/drop/fall/shrink/decrease/improve, "
+                           "cannot/can't/not/don't work/run .. together/simultaneously/parallel/same, "
+                           "latency/time/wait .. not/isn't/doesn't/doesnt/no/never drop/drops/fall/falls/shrink/shrinks/decrease/decreases/go/change, "
                            "waiting/waits/wait as long as, serially, not/doesn't/doesnt/don't/won't/never/no/cannot .. make/makes/get/gets/give/gives/come/comes/"
                            "bring/brings/serve/see/sees .. "
                            "faster/sooner/quicker/earlier/better, more/extra/additional time, "
@@ -1204,7 +1258,7 @@ RUBRIC = Rubric(
                            "one after another/other, one after the other/another, one at a time, one by one, in turn, in turns, take/takes/taking turns, "
                            "in sequence, in series, sequential, sequentially, serially, alternate, "
                            "go/goes/pass/passes/passing/travel/travels/run/runs/walk/walks/traverse/traverses/visit/visits through/every/each/all .. "
-                           "stage/stages/layer/layers/ranks, stage/stages .. one after, "
+                           "stage/stages/layer/layers/ranks, stage/stages .. one after, no/not sooner/faster/quicker/earlier/shorter/better/lower than, "
                            "waits/wait/waiting for .. stage/stages/other/rank/ranks/previous/turn/predecessor, "
                            "one/other/second/half/rank/stage/each .. idle/idles/idling/waits/nothing, "
                            "only one rank/stage/device/gpu .. work/time/works/busy/moment, as long as .. one/single/whole/unsplit/device/rank, as slow as, "
@@ -1223,6 +1277,9 @@ RUBRIC = Rubric(
         "Less communication, but a slower token for the user.",
         "Only one hidden state has to cross, but my token is no sooner there, since the stages take turns.",
         "It hardly exchanges anything; in return a token must go through one stage after the other.",
+        "Fewer exchanges, one hidden state instead of two all-reduces in every layer, but the token takes longer.",
+        "The ranks synchronise only once, but the user's token is not sooner than on one device.",
+        "It needs a single transfer per token, but the token is no faster than on one device.",
     ]},
     must_deny={"trade-off": [
         "The pipeline makes each token faster and needs more communication.",
@@ -1230,6 +1287,7 @@ RUBRIC = Rubric(
         "A pipeline needs more communication but the latency goes down.",
         "With a pipeline there is more traffic and one user waits less.",
         "One user's token comes twice as fast, since each device has half of the layers.",
+        "There is less traffic, but the price is two all-reduces in each layer and a longer wait.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("two-ranks"), RUBRIC, {})["trade-off"], "what a pipeline gains and costs")
