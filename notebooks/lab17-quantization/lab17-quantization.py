@@ -1047,8 +1047,9 @@ RUBRIC = Rubric(
         learned="lab17 state afb596801171b665",
         award=["quantization replaces/converts/turns/swaps/changes/transforms/compresses/maps/modifies weights", "* replaces/converts/turns/swaps/change/transforms/maps weights", "weights changes/becomes/matches/moves/passes codes", "weights changes/becomes codes", "codes changes/matches/becomes weights", "weights is codes", "quantization keeps/uses/matches codes",
                "* stores/saves/holds weights", "weights predicts codes", "* exchange/compress weights",
+               "* shrink/reduce/store weights + says: to int8/codes/a/one/1 .., int8, codes, code, one byte, 1 byte",
                "says: weight/weights/matrices/matrix/layer/layers/linear/linears/parameters/modules/module .. to/into/for/by/as/become/becomes/became/are/is/now/with/against/an .. int8/codes/code/integers/integer/8-bit/ints/one-byte, "
-               "code/codes/integer/integers/int8/numbers/scales .. instead, stored in one byte, one byte each, stored/kept/saved as integers/int8/codes/8-bit/bytes, in place of float/floats/the float/weights, codes/scales/integers in place, code/codes/integer/integers/int8 per/a/for weight, code/codes/integer/integers/int8 for/per each/every weight, weights .. quantized/quantised, quantizes/quantises/quantizing .. weights", "* puts/places codes"],
+               "code/codes/integer/integers/int8/numbers/scales .. instead, stored in one byte, one byte each, stored/kept/saved as integers/int8/codes/8-bit/bytes, in place of float/floats/the float/weights, codes/scales/integers in place, took/take/takes/taking/taken the place of .. weight/weights/matrix/matrices/float/floats/linears, code/codes/integer/integers/int8 per/a/for weight, code/codes/integer/integers/int8 for/per each/every weight, weights .. quantized/quantised, quantizes/quantises/quantizing .. weights", "* puts/places codes"],
         deny={
             "quantization changes/shrinks cache": "The cache was not quantized: keys and values are float32 as before.",
             "* shrinks/halves/shrink/reduces/compresses/converts/replaces/swaps cache": "The cache was not quantized: keys and values are float32 as before.",
@@ -1064,11 +1065,17 @@ RUBRIC = Rubric(
             "quantization remove/strip/cut weights": "No weight is taken away: each becomes a code.",
             "says: int4, int4 codes, 4-bit, 4 bits, four bits, by float16, to float16, float16 weights, bfloat16, half precision": "The codes are int8, and each row has a scale.",
             "* remove/strip weights": "No weight is taken away: each becomes a code.",
+            "says: throws/throw/throwing/threw .. scales away, throws/throw/throwing away .. scales, drops/drop/dropping/discards/discard/discarding/deletes/forgets .. scales, "
+            "scales are/get thrown/dropped/discarded/deleted/forgotten": "A code is nothing without its scale: both are stored.",
+            "says: codes of 16/4/32/2 bits, 16 bits each, 4 bits each, 16-bit code/codes/integer/integers, int16, two bytes each, codes of two bytes": "A code has 8 bits, one byte.",
             "weights stay/remain": "The weights of the linear layers are what was replaced.",
-            "says: cache is stored in int8, cache is rounded, cache holds/has/contains/stores/uses int8, cache holds/contains/stores codes, cache takes a fourth/quarter/half, cache takes half, cache takes less/fewer, cache needs/has only/half/less, half of its memory, cache becomes/became/gets int8, cache becomes/became codes, weights and keys, weights and the keys, keys and values are stored/quantized/quantised/converted/replaced/int8, keys and values as int8, keys and values by, keys and values into, keys and values to, cache .. in int8, cache is halved/quantized/quantised/smaller/int8/compressed/converted/replaced, cache gets/becomes/is smaller, cache was quantized/quantised/halved/converted/compressed, cache as well, cache too becomes, cache also shrinks/becomes/gets, cache is also quantized/int8/halved/smaller/converted, cache .. in int8, cache .. to int8, as well as the cache, as well as the keys, weights and the kv cache by, "
+            "says: cache is stored in int8, cache is rounded, cache holds/has/contains/stores/uses int8, cache holds/contains/stores codes, cache takes a fourth/quarter/half, cache takes half, cache takes less/fewer, cache needs/has only/half/less, half of its memory, cache becomes/became/gets int8, cache becomes/became codes, weights and keys, weights and the keys, keys and values are stored/quantized/quantised/converted/replaced/int8, keys and values as int8, keys and values by, keys and values into, keys and values to, cache .. in int8, cache is halved/quantized/quantised/smaller/int8/compressed/converted/replaced, cache gets/becomes/is smaller, cache was quantized/quantised/halved/converted/compressed, cache gets/becomes/is/was/got/became half/quarter/four/two/4/2/twice, "
+            "cache .. half/quarter/times as big/large, cache .. times smaller, the cache smaller, smaller cache, quarter of the cache, half of the cache, "
+            "\"quantizes the cache\", \"quantizes the kv cache\", \"changes the cache\", \"changes the kv cache\", keys and values as/in/by codes/integers, cache as well, cache too becomes, cache also shrinks/becomes/gets, cache is also quantized/int8/halved/smaller/converted, cache .. in int8, cache .. to int8, as well as the cache, as well as the keys, weights and the kv cache by, "
             "weights and the cache by/to/into/are/become, weights and cache by/to/into/are/become, weights and kv cache are/become/to/into, both weights and, both the weights and, weights and the kv cache are, so does the cache, so do the keys, so is the cache, cache likewise, so does the kv cache, as well as the kv, as well as the keys": "The cache was not quantized: keys and values are float32 as before.",
-            "says: also the embedding and the norms, embedding too, embedding as well, the embedding also, embedding is replaced/quantized/converted, embedding included, including the embedding/embeddings/norms, and the embedding by/to/into, everything is int8, everything becomes int8, everything to int8, all tensors, all numbers in the model, all of the weights and": "The embedding and the norms stay float32.",
-            "says: activations too, activations as well, activations also, activations in int8, activations to int8, activations are int8, activations become int8, activations are quantized/quantised, activations into int8, activations with int8, activations by int8": "Between the layers everything is float32 as before.",
+            "says: also the embedding and the norms, embedding too, embedding as well, the embedding also, embedding is replaced/quantized/converted, embedding/embeddings/norms/table/tables went/goes/go/becomes/become/became/gets/get/turns/turned .. int8/codes, "
+            "\"quantizes the norms\", \"quantizes the embedding\", \"quantizes the embeddings\", embedding included, including the embedding/embeddings/norms, and the embedding by/to/into, everything is int8, everything becomes int8, everything to int8, all tensors, all numbers in the model, all of the weights and": "The embedding and the norms stay float32.",
+            "says: activations too, activations as well, activations also, activations in int8, activations to int8, activations are int8, activations become int8, activations are quantized/quantised, \"quantizes the activations\", activations into int8, activations with int8, activations by int8": "Between the layers everything is float32 as before.",
             "says: leaves/leaving the weights, leaves/leaving weights, keeps the weights as/in/untouched/alone, weights are untouched/unchanged, weights stay/remain/are/keep float/float32/in/as/untouched, weights are left alone, weights themselves stay, does not/doesn't replace/touch/change the weights, not the weights": "The weights of the linear layers are what was replaced.",
             "says: so twice as many requests, twice as many requests fit, more requests can fit, so more people/users, fit more people/users/requests": "The cache decides how many requests fit, and it was not quantized.",
         },
@@ -1080,6 +1087,7 @@ RUBRIC = Rubric(
         "The weights are replaced by int8 codes and a scale for each row, while the cache and the activations stay in float32.",
         "It turns the weight matrices into int8 codes with scales and leaves the KV cache alone.",
         "only the weights of linear layers get swapped for int8 codes and scales, cache stays the same as before",
+        "Codes in int8 took the place of the float matrices, each row has a scale, and the cache stayed as it was.",
     ]},
     must_deny={"state": [
         "Quantization shrinks the cache and the weights to int8.",
@@ -1088,6 +1096,9 @@ RUBRIC = Rubric(
         "It shrinks the KV cache, because the weights are int8 now.",
         "The KV cache becomes int8 codes and scales, and the weights stay float32.",
         "It replaces the weights by int8 codes, and the cache is halved.",
+        "The weights become int8 codes with scales, and the KV cache gets four times smaller.",
+        "The weights become int8 codes, and the scales are thrown away; the cache is unchanged.",
+        "Linear weights are replaced by int8 codes and scales, it quantizes the norms as well and leaves the cache alone.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("what-shrank"), RUBRIC, {})["state"], "what is replaced, by what, and what is not")
@@ -1120,11 +1131,12 @@ RUBRIC = Rubric(
         amounts=Amounts(shapes=["down_proj"], counts={"row": [704, 256, 1], "columns": 704, "weights": 704, "group": [704, 1]}, key=["weights=704", "group=704", "row=704", "columns=704"]),
         topic=["row"],
         deny={
-            "columns uses/keeps/get/have scale": "A column has no scale of its own: each row has one.",
-            "says: each/every column has/gets/keeps/owns, column has its own, column has one, columns has its own, columns have their own, column gets, scale per column, scale for each/every column, one per column, per column, along the column with, column with 704, down a column, along a column, along each column, along the column so, along one column, scale of each/every column, within a column, in one column, inside a column, of a column share, columns share a scale with, column-wise, columnwise, "
-            "rows of a column, rows share one, all 256 rows, vertically, first axis, axis 0, dim 0, input channel": "A column has no scale of its own: each row has one.",
+            "columns uses/keeps/get scale": "A column has no scale of its own: each row has one.",
+            "says: each/every column has/gets/keeps/owns, column has its own, column has one, columns has its own, columns have their own, columns have a/one scale each, columns have a/one scale of their, columns have scales, columns have different/own, column gets, scale per column, scale for each/every column, one per column, per column, along the column with, column with 704, down a column, along a column, along each column, along the column so, along one column, scale of each/every column, within a column, in one column, inside a column, of a column share, columns share a scale with, column-wise, columnwise, "
+            "rows of a column, \"rows share one\", all 256 rows, vertically, first axis, axis 0, dim 0, input channel": "A column has no scale of its own: each row has one.",
             "says: scale for each/every weight, each/every weight has, scale per weight, weight has its own, scale a weight, one scale each for": "A whole row shares one scale.",
-            "says: 704 rows, 704 scales, next row, two rows, several rows, neighboring rows, neighbouring rows, rows together, row and each/every column, row and column": "A row has a scale, and its 704 weights share it.",
+            "says: rows are the/tokens/inputs input/inputs/tokens, each/every/one input/token needs/has/gets/uses .. scale, scale for/per each/every/a token/input, scale per token/input": "The rows of a weight are its outputs; a scale knows nothing of tokens.",
+            "says: 704 rows, 704 scales, 704 different scales, 704 own scales, next row, two rows, several rows, neighboring rows, neighbouring rows, rows together, row and each/every column, row and column": "A row has a scale, and its 704 weights share it.",
             "says: whole matrix, entire matrix, full matrix, complete matrix, per tensor, per-tensor, one scale for the matrix, each/every matrix has one, single scale for the matrix, for all rows, per layer, whole layer": "Each row has a scale of its own.",
         },
         loose=True,
@@ -1135,6 +1147,7 @@ RUBRIC = Rubric(
         "One scale is shared by all 704 weights of a row.",
         "A scale is shared along the last axis, in groups of 704.",
         "per row, so 704 numbers use the same scale",
+        "The scale is shared within a row, hence its 704 columns have a common scale.",
     ]},
     must_deny={"axis": [
         "Each row has its own scale, in groups of 32.",
@@ -1143,6 +1156,7 @@ RUBRIC = Rubric(
         "A scale is shared along the row by groups of 128.",
         "There is one scale for the whole matrix with its 704 columns.",
         "The scale is shared down a column, and all of the 704 columns have one.",
+        "One scale per row with 704 weights, since each token has its own scale.",
     ]},
     example_facts={"down_proj": (256, 704), "gate_proj": (704, 256), "q_proj": (256, 256), "k_proj": (64, 256), "lm_head": (1024, 256)},
 )
@@ -1163,17 +1177,25 @@ RUBRIC = Rubric(
     question="What you gain and what you pay when you make the groups smaller.",
     lab="A smaller group has a smaller largest number, so its steps are finer; and it pays for more scales. A smaller group buys less, and costs bits too.",
     terms={
-        "groups": "group*, group size, size of the groups, groupsize, block*, groups are more small, group is more small, more small groups, more small group",
+        "groups": "part of the saving, part of the savings, part of the memory saving, part of the memory savings, part of the saved memory, "
+                  "some of the saving, some of the savings, some of the memory saving, some of the memory savings, some of the saved memory, "  # no saving of its own: `says` reads it
+                  "group*, group size, size of the groups, groupsize, block*, groups are more small, group is more small, more small groups, more small group",
         "small": "small group*, tiny group*, little group*, groups of 32, groups of 128, groups of 8, groups of 64, every little group, every small group, each small group, each little group, per group, each group, every group",
-        "scales": "scale*, number of scales, scale storage, scales must be saved, scales have to be saved, scales need to be saved, scales to save, scale must be saved, scale for every group, scale for each group, scale for every little group, scale for every small group, scale for each small group, scale per group, scales per group, scale of its own, scale for every one, scale factors, bits per weight, bits a weight, bits/weight, extra bits, overhead bits, overhead, bits for scales, bits, bytes of the scales, bytes for scales, metadata, size, file, file size, model size, model, bytes",
+        "scales": "more groups, fewer groups, less groups, many groups, number of groups, scale*, number of scales, scale storage, scales must be saved, scales have to be saved, scales need to be saved, scales to save, scale must be saved, scale for every group, scale for each group, scale for every little group, scale for every small group, scale for each small group, scale per group, scales per group, scale of its own, scale for every one, scale factors, bits per weight, bits a weight, bits/weight, extra bits, overhead bits, overhead, bits for scales, bits, bytes of the scales, bytes for scales, metadata, size, file, file size, model size, model, bytes",
         "step": "step*, step size, quantization step, rounding step, grid, spacing, resolution",
     },
     slots={"trade-off": Slot(
         learned="lab17 trade-off de93a5243cf4483f",
+        deny={
+            "says: cache takes/needs/uses/gets/becomes/grows/grow/has/holds .. more/bigger/larger, cache grows, bigger/larger cache, cache is/gets/becomes bigger/larger, "
+            "memory of the cache, cache memory, more .. memory for the cache, cache has to hold/keep/store": "The scales belong to the weights: the cache is another ledger.",
+            "says: more bits .. each/per/every/a/the code/codes, codes have/get/use/need more bits, codes get longer": "The codes keep their bits; what is added are scales.",
+        },
         trend=Trend("groups", gain={"quality": "down", "step": "up"}, cost={"memory": "down", "scales": "down", "compute": "down"}, also={"time": "down"}, asked="down",
                     says={
                         "quality up": "finer step/steps/grid, finer quantization step, steps are finer, step is finer, smaller step/steps, closer to the original/real/true/float, nearer to original, nearer to the original, less rounding, outlier .. only .. few, outlier .. fewer neighbours/neighbors/weights, outlier is confined, outliers are confined, isolate/isolates/confine/confines/contain/contains .. outlier/outliers, "
                                       "damages/hurts/spoils/ruins/affects/messes up only few, damages/hurts/spoils/ruins/affects/messes only its, only damages/hurts/spoils/ruins/affects/messes its/few/the, stays in its group, only its own group, hurts fewer, can't wreck, cannot wreck/ruin/spoil, can't ruin/spoil, only .. neighbours/neighbors, confined to a smaller, confined to its, precision better, better precision, win precision, gain precision, follows the biggest number of small, own largest number, smaller largest, smaller maximum, local maximum",
+                        "memory up": "part/some of the saving/savings, part/some of the memory saving/savings, part/some of the saved memory",
                         "quality down": "coarser step/steps/grid, steps are coarser, steps get coarser, bigger step/steps, larger step/steps",
                         "scales up": "scale for every group, scale for each group, scale per group, scale for every one, scale of its own, own scale, scale for each/every, for every/each group .. scale, each/every group .. own scale, extra scales, additional scales, many scales, more of them, four times as many, store many scales, store/keep/need/needs/save a scale, scale for every little group, scale for every small group, scale for each small group, one scale is needed, scale needed for, more scales, have to store, must store, must be saved, must be stored",
                     }),
@@ -1192,6 +1214,8 @@ RUBRIC = Rubric(
         "Larger groups make the error smaller, but need more memory.",
         "With smaller groups there are fewer scales, but the steps get coarser.",
         "Smaller groups make decode faster, but the accuracy gets worse.",
+        "Smaller groups lower the error, but the cache takes more memory.",
+        "With smaller groups the error falls because there are more bits for each code, and more memory is needed.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("what-shrank"), RUBRIC, {})["trade-off"], "what smaller groups gain and cost")
