@@ -1338,6 +1338,9 @@ RUBRIC = Rubric(
             "text/words of the answer/prompt/story .. kept/stored/saved": "No text is kept: keys and values of each layer are.",
             "says: keeps/stores/holds/has only/just .. last/latest/newest/previous token, only/just keeps/stores/holds/remembers .. last/latest/newest/previous token":
                 "The keys and values of all earlier tokens are there, not of one.",
+            "says: reads/read/finds/takes/gets/loads .. value/values/v of the last/latest/newest token only, reads/read/finds/takes/gets/loads .. value/values/v of the most recent token only":
+                "The keys and values of all earlier tokens are there, not of one.",
+            "says: saves/save/saving memory, saves is memory, need/needs less memory": "The cache takes memory; what it saves is computing the old tokens again.",
             "says: not/doesn't/don't/needn't/never .. attend to/over .. old/earlier/previous/past/prompt, attends/attend to itself only, attends/attend only to itself, attention is skipped/omitted, "
             "skips/skip/skipping the attention, skips/skip/skipping attention, saves/spares .. attention from":
                 "The new token attends to all earlier ones: only their keys and values are not computed again.",
@@ -1355,7 +1358,8 @@ RUBRIC = Rubric(
                     "not/never/doesn't/don't .. compute/calculate/process .. of/for .. again/anew/twice/afresh, not/doesn't/don't .. process/run/compute .. all over, "
                     "not/never/doesn't/don't .. the/all/whole/entire/old/earlier/those/these .. again/anew/afresh, "
                     "not/don't/doesn't/aren't/isn't .. go/pass/push/run/send/feed through/into, "
-                    "saves/saving/spares/avoids .. second/another/repeated/new pass/run/computation/forward, saves/saving/spares/avoids their/its/the computation/recomputation/processing/projections, "
+                    "no longer .. compute/calculate/process/recompute/include/run/feed/push, not/don't/doesn't need compute/calculate/process/run, compute/process/calculate just/only once, compute/process/calculate once in/and, "
+                    "saves/saving/spares/avoids .. second/another/repeated/new pass/run/computation/forward, saves/saving/spares/avoids/skips/skip their/its/the computation/recomputation/processing/projections, "
                     "computation/recomputation/projections/pass/those/work .. are/is saved/avoided/spared, "
                     "work/cost/computation/compute/amount .. of/for/is .. one/1/single token/position, that of one/1/single token/position, that of a single/one token/position, "
                     "new/newest/latest/last/current/single/one token/position/one alone, "
@@ -1396,6 +1400,7 @@ RUBRIC = Rubric(
         "Decode reads the KV cache of the earlier calls. It doesn't recompute the keys and values of the old tokens.",
         "keys + values of earlier tokens are read from the cache and aren't recomputed",
         "A call consults the cached keys and values, and the cost is that of a single position.",
+        "The model takes the old keys and values from the cache, and it no longer has to calculate them.",
         "It takes the past keys and values, and the older tokens do not go through the layers any more.",
     ]},
     must_deny={"state": [
@@ -1406,6 +1411,8 @@ RUBRIC = Rubric(
         "The KV cache stores the logits of the earlier tokens, so only the new token is computed.",
         "It finds the old queries in the cache, so nothing has to be computed again.",
         "A decode call finds keys and values there, but it also recomputes all of them.",
+        "It reads the KV cache, and what that saves is memory, since nothing is kept twice.",
+        "It reads the keys and values of the last token only, so it doesn't recompute the others.",
         "It reads the hidden states of the prompt, so the keys and values are not recomputed.",
         "It reads the KV cache, so the new token doesn't attend to the old tokens any more.",
         "Decode reads the KV cache, and so it does not recompute the weights.",
@@ -1567,13 +1574,13 @@ RUBRIC = Rubric(
                 "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free, "
                 "cost/price per/of a/each/one/every token .. falls/drops/decreases/lower/less/shrinks, cost/price per token .. falls/drops/decreases/lower/less/shrinks, cheaper tokens, "
                 "token/tokens .. cheaper, cheaper per token, better use .. units/arithmetic/cores, towards/toward compute-bound, better amortisation/amortization, "
-                "tokens per second of/for/from the/all/whole .. up/rise/grow/increase, uses/use .. hardware/gpu/machine/device .. better, more flops .. for/per/from each/every/a/the byte",
+                "tokens per second of/for/from the/all/whole .. up/rise/grow/increase, uses/use .. hardware/gpu/machine/device .. better, more flops .. for/per/from each/every/a/the byte, less idle, more tokens per weight/read, higher/better efficiency, machine/server/gpu/device produces/makes/yields/does more",
             "share down": "fewer/less tokens .. for/of each/every user/request/person/sequence, fewer/less tokens .. per user/request/person/sequence, fewer/less tokens s for/of each/every user/request/person/sequence, "
                           "fewer/less tokens s per user/request, fewer/less tokens .. than alone, fewer/less tokens s than alone, user/request/rider/person/each/one/sequence .. fewer tokens",
             "share up": "each/every/single user/request/person .. more tokens",
             "throughput down": "weights/parameters .. once for/per every/each sequence/request/user, weights/parameters .. read/loaded once for/per every/each/sequence, "
                                "once for every/each sequence/request, once per sequence/request/user, fewer/less tokens/words/output/rows/sequences, less/fewer total tokens, used worse, worse used, more/towards/toward memory-bound, worse use/utilisation/utilization, degrade/degrades/lowers/hurts/harms the/its/total throughput/utilisation/utilization/intensity, degrade/degrades/lowers/hurts throughput/utilisation/utilization",
-            "memory up": "cache for each/every/all, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
+            "memory up": "cache for each/every/all, kv cache/caches for each/every/all, kv cache/caches per sequence/request/user, adds/add its/their/a cache/kv, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
                          "hold/store/keep/save/need/needs/have .. caches, memory .. cache/caches/sequence, cache memory times, memory .. scales/grows/times/multiplies, multiplies .. memory/cache, "
                          "has/have/must .. fit, pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
             "time up": "speed .. goes/go/falls/drops/decreases down, speed .. falls/drops/decreases, nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "

@@ -1204,13 +1204,15 @@ RUBRIC = Rubric(
                 "others decide": "The machine computes what it is given. What chooses the requests of an iteration?",
                 "others decide/remove/drop/swap/replace/pull requests": "The machine computes what it is given. What chooses the requests of an iteration?",
                 "says: throw/kick/take out running/active/unfinished, throw/kick/take out the running/active/unfinished, remove/drop/evict/discard running/active/unfinished, remove/drop/evict/discard the running/active/unfinished, remove/drop/evict/discard/kick waiting/queued, remove/drop/evict/discard the waiting/queued, admit/add/insert finished/completed/done, admit/add/insert the finished/completed/done": "It is the finished that leave, and the waiting that come in.",
+                "says: gpu/hardware/kernel/client/mask/tokenizer/user frees/fills/lets/swaps/removes/throws/deletes/admits/decides/kicks, mask does this/it, model itself drops/notices/throws/removes":
+                    "The machine computes what it is given. What chooses the requests of an iteration?",
                 "scheduler stop requests": "Nobody who runs is paused.",
                 "says: swap/swaps/replace/replaces running/active/unfinished, swap/swaps/replace/replaces the running/active/unfinished, sends/send/puts/put/moves/move .. running .. back, pauses/pause/interrupts/interrupt the/others one/requests/request/others":
                     "Nobody who runs is paused or sent back: only the finished leave.",
                 "says: pads/pad each/every/the/all/new, fill/fills .. with padding": "Nothing is padded for a newcomer: the requests lie end to end in one row.",
                 "says: sorts/sort the/all/waiting, sorts/sort requests/them": "First come, first served: nobody knows how long an answer becomes.",
                 "says: takes/take over the/its kv/cache, takes/take over the kv cache, hands/passes/hand/pass .. cache on, hands/passes/gives/hand/pass/give .. cache to the/a next/newcomer/new": "A cache is its request's own; a newcomer's prompt is prefilled.",
-                'says: "waits till", "waits until", "waits for the longest", "waits for the slowest", "waits for all", "scheduler waits for", "engine waits for", "server waits for", batch waits for, nobody can join/enter, no one can join/enter, no/without scheduler, without a scheduler, '
+                'says: "waits till", "waits until", "waits for the longest", "waits for the slowest", "waits for all", "scheduler waits for", "engine waits for", "server waits for", batch waits for, leave/leaves together, leave at the same, all requests/sequences leave, nobody can join/enter, no one can join/enter, no/without scheduler, without a scheduler, '
                 "never replace/remove/admit/swap/free, pauses/interrupts/stops the running, pauses/interrupts/stops the requests/sequences": "That is static batching: here who is in the batch is decided anew before every iteration.",
             },
             trend=Trend(  # two ideas are wanted beside the name of who does it: the finished leave, and the waiting come in
@@ -1223,7 +1225,7 @@ RUBRIC = Rubric(
                         "give/gives/free/frees/thrown/cleared/vacate/departs, "
                         "kick/throw/send/take/put/move/get them out, kick/throw/send/take/move out, remove/drop/evict/discard/clear/delete/retire/eject them/these/those, they/these/those go/leave out/away, they leave/exit, slots of finished/completed/done, frees its/their/the slot/slots/place/seat, "
                         "finished/done/completed/complete/ended/ready .. by/with/for .. waiting/queued/next/new/one, take/takes/kick/kicks/throw/throws/put/puts/drop/drops it/them/him/those out/off, "
-                        "slot/slots/places/seats/which .. become/became/becomes/fallen free/empty, got/gets free, one/ones/somebody leaves/left, leave/leaves the room/batch/group/slot, as soon as .. done/complete/finished/over, when/once .. is/are done/complete/finished, when/once .. has/have finished, first/former go/leave/out, "
+                        "slot/slots/places/seats/which .. become/became/becomes/fallen free/empty, got/gets free, one/ones/somebody leaves/left, leave/leaves the room/batch/group/slot, request/sequence leave/leaves/left, make/makes place/room for, as soon as .. done/complete/finished/over, when/once .. is/are done/complete/finished, when/once .. has/have finished, first/former go/leave/out, "
                         "who/which/what/request/somebody/someone is/was/has finish/done/finished, crosses/cross off, takes/take/drops/drop/removes/remove .. done, back their/its slot/slots/seat/cache/blocks, finished/done .. dropped/replaced/swapped, "
                         "has/have finished/ended are/is/gets removed, who/which/that is/are done/finished/ready",
                     "left down": "keeps/hold/leaves finished/completed/done, keeps/hold/leaves the finished/completed/done, stay/stays in the/their/same slot/slots, finished/done .. stay/remain, finished/done .. keep their",
@@ -1234,7 +1236,7 @@ RUBRIC = Rubric(
                         "for/by/with/w waiting/queued/next/new/pending, lets/let .. in/into/enter, with/by .. waiting/queued/pending/queue/next, assign/give/hand it to, takes it over, takes over, takes its/their place/slot/seat, fill/fills the/its/a/their/that slot/place/seat/slots, "
                         "refill/refills, whoever .. waiting, "
                         "for/by/with a/the/another waiting/queued/next/new, waiting/queued/new/next ones/one/requests/request in/into/to, slots/slot in/into .. waiting/new/next, give/gives/hand/hands/assign/assigns them/it/these to, "
-                        "gives/give/assigns/assign/hands/hand .. slot/place/seat/slots .. to, tops/top/fill/fills .. up, tops/top up, from the waiting/queue, head/front/top of the queue/line, next/first in line/queue, "
+                        "gives/give/assigns/assign/hands/hand .. slot/place/seat/slots .. to, tops/top/fill/fills .. up, tops/top up, fills/fill the holes/gaps/seats, from the waiting/queue, head/front/top of the queue/line, next/first in line/queue, "
                         "in their/its place/stead, into their/its place/slot/slots, who/which/that waits/wait, calls/call/invites/invite in .. next/waiting/new, invites/invite .. waits/waiting/next, adds/add what/who waits",
                     "joined down": "nobody/none .. join/enter/joins, no new .. join/enter/comes, "
                                    "when/once/after all requests/sequences/slots/of/are .. done/finished/complete/through/over/ready, soon as all requests/sequences/slots/of/are .. done/finished/complete/through/over/ready, "
@@ -1269,6 +1271,7 @@ RUBRIC = Rubric(
             "No scheduler is involved: the finished requests stay in their slots and no new ones join.",
             "The GPU decides who runs and drops the requests that are done.",
             "The scheduler pauses the running requests and admits the waiting ones in their place.",
+            "The GPU frees the slots of the finished requests and fills them from the queue, while the scheduler only starts it.",
             "The scheduler swaps the running requests for waiting ones, so that everybody gets a turn.",
             "The scheduler removes the finished request and hands its KV cache on to the next in line.",
             "After each call the scheduler takes out the finished ones and pads the new ones to the length of the others.",
@@ -1411,14 +1414,14 @@ RUBRIC = Rubric(
                 "hardware/gpu/machine/device/card .. used better, hardware/gpu/machine/device/card .. better used, nearly/almost free, "
                 "cost/price per/of a/each/one/every token .. falls/drops/decreases/lower/less/shrinks, cost/price per token .. falls/drops/decreases/lower/less/shrinks, cheaper tokens, "
                 "token/tokens .. cheaper, cheaper per token, better use .. units/arithmetic/cores/weights, towards/toward compute-bound, better amortisation/amortization, "
-                "tokens per second of/for/from the/all/whole .. up/rise/grow/increase, uses/use .. hardware/gpu/machine/device .. better, more flops .. for/per/from each/every/a/the byte, "
+                "tokens per second of/for/from the/all/whole .. up/rise/grow/increase, uses/use .. hardware/gpu/machine/device .. better, more flops .. for/per/from each/every/a/the byte, less idle, more tokens per weight/read, higher/better efficiency, machine/server/gpu/device produces/makes/yields/does more, "
                 "higher/bigger/greater total/overall rate/output/speed",
             "share down": "fewer/less tokens .. for/of each/every user/request/person/sequence, fewer/less tokens .. per user/request/person/sequence, fewer/less tokens s for/of each/every user/request/person/sequence, "
                           "fewer/less tokens s per user/request, fewer/less tokens .. than alone, fewer/less tokens s than alone, user/request/rider/person/each/one/sequence .. fewer tokens",
             "share up": "each/every/single user/request/person .. more tokens",
             "throughput down": "weights/parameters .. once for/per every/each sequence/request/user, weights/parameters .. read/loaded once for/per every/each/sequence, "
                                "once for every/each sequence/request, once per sequence/request/user, fewer/less tokens/words/output/rows/sequences, less/fewer total tokens, used worse, worse used, more/towards/toward memory-bound, worse use/utilisation/utilization, degrade/degrades/lowers/hurts/harms the/its/total throughput/utilisation/utilization/intensity, degrade/degrades/lowers/hurts throughput/utilisation/utilization",
-            "memory up": "cache for each/every/all, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
+            "memory up": "cache for each/every/all, kv cache/caches for each/every/all, kv cache/caches per sequence/request/user, adds/add its/their/a cache/kv, cache per sequence/request/user, own cache/caches, sets/set of notes/cache/caches/keys, caches .. store/stored/held/hold/kept/keep/pay/grow/add, "
                          "hold/store/keep/save/need/needs/have .. caches, memory .. cache/caches/sequence, cache memory times, memory .. scales/grows/times/multiplies, multiplies .. memory/cache, "
                          "has/have/must .. fit, pay for .. caches/cache, brings/bring/needs/need/has/have .. own cache/kv/notes/memory, caches .. memory",
             "time up": "speed .. goes/go/falls/drops/decreases down, speed .. falls/drops/decreases, nobody/none/not/never/isn't/doesn't .. faster/sooner/quicker/speeds, no one/user/request .. faster/sooner/quicker, token/tokens .. later/delayed, answer .. later/delayed, everyone .. delayed/waits/wait, everybody .. delayed/waits/wait, "
