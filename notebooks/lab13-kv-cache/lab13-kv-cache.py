@@ -1060,7 +1060,8 @@ RUBRIC = Rubric(
     lab="A token's key and value depend on the tokens before it and on nothing that comes later. So they are computed once, and kept. No queries, no hidden "
         "states, no logits, no text, and none of the weights. Attention reads all of them in every call.",
     terms={
-        **terms("cache", "keys", "logits", "weights", weights="weight*, model weight*, parameter*", keys="+key vector*, value vector*, key and value vectors"),
+        **terms("cache", "keys", "logits", "weights", weights="weight*, model weight*, parameter*", keys="+key vector*, value vector*, key and value vectors, "
+              "kept key*, stored key*, cached key*, saved key*, old key*, kept value*, stored value*, cached value*, saved value*, old value*"),
         "hidden": "hidden state*, activation*, embedding*",
         "queries": "quer*, query vector*",
         "attention": "attention*, attend*",
@@ -1074,10 +1075,18 @@ RUBRIC = Rubric(
             "* keep/store/hold/save/cache/contain/remember/reuse logits": "No scores are kept.",
             "* keep/store/hold/save/cache/contain/remember/reuse queries": "A query is used once, by its own token; it is not kept.",
             "* keep/store/hold/cache/contain/remember weights": "The weights are elsewhere, and the same for every request.",
-            "says: query/queries is/are kept/stored/cached/saved, query and .. kept/stored/cached/saved, queries and .. kept/stored/cached/saved, keys and queries, use/uses/reuse/reuses/read/reads the queries, ask again": "A query is used once, by its own token; it is not kept.",
+            "says: query/queries is/are kept/stored/cached/saved, query and .. kept/stored/cached/saved, queries and .. kept/stored/cached/saved, keys and queries, use/uses/reuse/reuses/read/reads the queries, ask again, need/needs/use/uses/read/reads the old queries, plus its/the query/queries": "A query is used once, by its own token; it is not kept.",
             "says: keys/values of the whole/entire/all vocabulary, of the whole/entire vocabulary, of all words": "Of the tokens so far, not of the vocabulary.",
-            "says: attention score*/weight*/map*/matrix/probabilities, softmax reads/reuses/keeps, scores of the softmax": "The scores are made anew by every query; keys and values are kept.",
+            "says: keep/keeps/store/stores/hold/holds/save/saves/cache/caches/remember/remembers attention score*/weight*/map*/matrix/probabilities, "
+            "keep/keeps/store/stores/hold/holds/save/saves/cache/caches/remember/remembers the/its/all/only/their/old attention score*/weight*/map*/matrix/probabilities, "
+            "attention score*/weight*/map*/probabilities is/are/get kept/stored/saved/cached/reused/remembered, for each/every token its/the attention score*/weight*, softmax reads/reuses/keeps, softmax does not have, scores of the softmax": "The scores are made anew by every query; keys and values are kept.",
             "says: of only the last, of the last token only, only the last/latest/newest token": "All tokens so far are kept.",
+            "says: feed-forward/mlp/lm_head .. read/reads/use/uses/need/needs/take/takes them, feed-forward/mlp block/layer/network of, backward pass, gradient/gradients, "
+            "optimizer, the sampler looks/reads/takes/uses": "Only attention reads them, and only forward.",
+            "says: the earlier/old tokens use/read/update/see/look, update themselves, earlier tokens are updated/recomputed, copies them, as its own key, "
+            "doesn't/not have to look at the old, does not look at the old": "A key and a value stay as they are; the attention of later tokens reads them.",
+            "says: of the 8 query, per query head, for each/every query head": "The cache has one key and one value for each of the 2 key/value heads.",
+            "says: of/in/only the last layer only, of only the last layer, only of the last layer, in the last layer only": "Every layer keeps its own keys and values.",
             "others use/read/need/take/get keys": "Only attention reads them.",
             "others use/read/need/take/get cache": "Only attention reads it.",
             "says: stores/keeps/holds/saves/remembers/caches/contains the/its/all/only text/words/string/characters, stores/keeps/holds/saves/remembers/contains the prompt text, "
@@ -1089,12 +1098,14 @@ RUBRIC = Rubric(
             says={
                 "kept up": "key*, value, kv, k, kv cache, key-value cache, key value cache, past_key_values",
                 "used up":
-                    "used/read/needed/consulted/reused/wanted/required/looked by .. attention/query/queries/later/next/following/subsequent/future/new/coming/every/each/all, "
-                    "used/needed/read/consulted/looked in/during/for/at .. attention/later/next/following/subsequent/future/new/each/every/decode, "
+                    "used/read/needed/consulted/consumed/reused/wanted/required/looked by .. attention/query/queries/later/next/following/subsequent/future/new/coming/every/each/all, "
+                    "used/needed/read/consulted/consumed/looked in/during/for/at .. attention/later/next/following/subsequent/future/new/each/every/decode, "
                     "later/next/following/subsequent/future/new/newer/coming/upcoming/afterwards/after/newest .. work/use/read/need/needs/look/see/attend/consult/take/get/compare/match/access/find/require/draw/want/fetch/refer, "
                     "later/next/following/subsequent/future/new/coming .. multiply/combine/score/reuse, "
                     "attention/query/queries .. work/use/read/need/needs/look/see/consult/take/get/compare/match/access/require/draw/want/fetch/reuse/attend/go, query/queries .. multiply/dot/dotted/score/combine/check/meet/product, "
                     "attention of/for/by/in .. later/next/following/subsequent/future/new/coming/follow/after, "
+                    "attention scores/weights of/for/by/in .. later/next/following/subsequent/future/new/coming, "
+                    "new/next/later/following token/tokens/query/queries/call/step computes/compute/calculates/does/do attention, scores .. computed/calculated with/from them, "
                     "attend to/back/over, do/perform/compute/calculate attention on/with/over, work/works the attention, compared/matched with/against/to, mixes/mix/weighs the/their/its values, every/each/all later token/call/step, "
                     "for/by/in later/next/following/subsequent/future/coming/new token/tokens/call/calls/step/steps/attention/query/queries/position/positions",
                 "kept down": "is/are recomputed/recalculated, is/are computed again, nothing is/was kept/stored/cached",
@@ -1107,6 +1118,8 @@ RUBRIC = Rubric(
         "The cache holds keys and values of all tokens so far; the attention of each new token uses them.",
         "For every token a key and a value are stored per layer, and they are read again by every later call.",
         "keys and values are cached in each layer, the next token's attention needs them",
+        "What stays of each token is a key and a value in every layer; they are consumed by the attention of all following calls.",
+        "The cache holds a key and a value for every token; the query of the next token is compared with all stored keys and mixes the kept values.",
         "one key and one value per token and layer; used by the attention of all later tokens",
         "Each token leaves k and v behind in every layer, and later tokens attend to them.",
         "From every token stay the key and the value, the query of the new token is compared with them.",
@@ -1119,6 +1132,10 @@ RUBRIC = Rubric(
         "It keeps the queries of all tokens, so that the next tokens can ask with them again.",
         "A key and a value of each token are kept, and lm_head uses the keys to score the next token.",
         "Keys and values are not used by any later token.",
+        "Each layer keeps the attention scores of all tokens, and later tokens use them with the values.",
+        "A key and a value of each token are kept, and the backward pass of later tokens uses them.",
+        "Keys and values are kept per token, and later the old tokens use them to update themselves.",
+        "Each token leaves a key and a value, and the feed-forward block of the next call reads them.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("the-cache"), RUBRIC, {})["state"], "what is kept, and what uses it")
@@ -1154,16 +1171,17 @@ def facts():
                             "weights": sum(p.nbytes for p in model.parameters())}
 
 
-LENGTHS = [1, 2, 23, 128, 129, 130, 131, 151]
+LENGTHS = [1, 2, 23, 24, 128, 129, 130, 131, 151]
 RUBRIC = Rubric(
     question="Which axis of the keys grows and which sizes stay, with the numbers of this run.",
     lab="Which axis moves: the third, tokens. Batch, heads and head_dim are what they were. Token: one more row, the only axis that grows.",
     terms={
-        **terms("sequence", "heads", "head_dim", sequence="+token*, third axis, third dimension, third number, third one, third size, length, cache length, tokens axis, dim 2, axis of tokens, axis of the tokens"),
+        **terms("sequence", "heads", "head_dim", sequence="+token*, third axis, third dimension, third number, third one, third size, length, cache length, tokens axis, dim 2, axis of tokens, axis of the tokens, dim -2, axis -2, dimension -2, second last axis, last but one axis, last axis but one, second-last axis, axis of length, axis number three"),
         "batch": "batch*, batch axis, first axis, dim 0, axis 0",
         "layers": "layer*",
         "cache": "cache*, kv cache, keys, key*",
-        "axes": "axes, dimensions",
+        "axes": "\"axes\", \"dimensions\"",
+        "query heads": "query head*, q heads, heads of the query, heads of the queries",
         "calls": "call*, step*",
     },
     slots={"axis": Slot(
@@ -1176,6 +1194,9 @@ RUBRIC = Rubric(
             "says: batch/first axis/size/dimension grow/increase/extend/expand, batch grow/increase/extend/expand, batch axis/size is grow/increase, batch is grow/increase":
                 "The batch is 1 in every call of this run.",
             "says: all the axes stay, all axes stay, no axis grows, its whole room at once, room at once, from start to end": "The token axis gets one longer with every call.",
+            "says: grow/grows/grew/increase/increases/longer by 24, 24 longer/more, 24 rows, one for each of the 24": "23 of the 24 new tokens are fed back: the last one is not in the cache.",
+            "says: batch axis that, number of tokens that stays, tokens that stays/stay, heads axis that, layers axis that": "Only the tokens get more.",
+            "says: to make room, gets/get/is/are dropped, gets/get/is/are evicted, prompt keys in again, keys .. in again, puts .. again, keys are computed/written again": "Nothing is dropped and nothing is put in again: each call appends one position.",
             "says: layer axis grows, layers axis grows, adds a layer, a layer for each/every token, one layer per token": "The number of layers is fixed.",
             "says: token axis .. shrinks, it shrinks, uses one up, is used up, one less with": "The token axis gets one longer with every call.",
             "says: layers/layer grow/increase/extend/expand, number of layers grow/increase, layers/layer are/is grow/increase": "The number of layers is fixed.",
@@ -1186,8 +1207,8 @@ RUBRIC = Rubric(
             "says: token/tokens/sequence axis/dimension/length stays/stay/remains/keeps at 128, tokens/token/sequence stay/stays/remain at 128, and stays/stay at 128": "The token axis gets one longer with every call.",
         },
         amounts=Amounts(
-            shapes=["keys shape", "cache.update.inputs.key_states.shape", (1, 2, 1, 32)],
-            counts={"sequence": LENGTHS, "cache": LENGTHS, "heads": [1, 2, 32], "head_dim": [2, 32], "batch": 1, "layers": 8, "axes": [1, 2, 3, 4],
+            shapes=["keys shape", "cache.update.inputs.key_states.shape", (1, 2, 1, 32), (1, 2, 129, 32), (1, 2, 130, 32), (1, 2, 150, 32)],
+            counts={"sequence": LENGTHS, "cache": LENGTHS, "heads": [1, 2, 32], "head_dim": [1, 2, 32], "batch": 1, "layers": 8, "axes": [1, 2, 3, 4],
                     "calls": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 128, 151]},
             key=["sequence", "cache"],
             moves=[(128, 151)],
@@ -1200,6 +1221,8 @@ RUBRIC = Rubric(
         "Only the third axis grows, from 128 up to 151 tokens.",
         "The sequence length increases by one with each call until it is 151; 2 kv heads of 32 stay.",
         "It is the token axis, the third of four, that goes from 128 to 151; batch 1, 2 heads and head size 32 are fixed.",
+        "The token axis grows from 128 to 151, one position for each of the 23 tokens that were fed back; the 2 kv heads and head_dim 32 stay.",
+        "Shape (1, 2, 128, 32), then (1, 2, 129, 32) and so on up to (1, 2, 151, 32): the tokens grow and the other axes never do.",
         "Only the token axis grows, to 151: batch, heads and head_dim are the same in all calls.",
     ]},
     must_deny={"axis": [
@@ -1209,6 +1232,9 @@ RUBRIC = Rubric(
         "The sequence axis grows to 151, and there are 8 heads in the keys.",
         "The token axis shrinks from 151 to 128, the 2 heads stay.",
         "The heads axis is growing, from 2 to 151, while the token axis stays at 128.",
+        "The token axis grows by 24, from 128 on; 2 heads and head_dim 32 stay.",
+        "The tokens grow from 128 to 151, and the first ones get dropped to make room; 2 heads of 32 stay.",
+        "The shape goes from (1, 2, 128, 32) to (1, 2, 151, 32), so it is the batch axis that gets longer.",
         "The token axis grows to 152 tokens; the 2 heads of 32 stay the same.",
     ]},
     example_facts={"keys shape": (1, 2, 151, 32), "cache.update.inputs.key_states.shape": (1, 2, 128, 32)},
@@ -1229,15 +1255,18 @@ from inferlab.lab.explain import Rubric, Slot, Trend, grade, terms
 RUBRIC = Rubric(
     question="What you gain and what you pay for keeping the cache instead of computing everything again.",
     lab="So they are computed once, and kept. A static cache takes all of its memory at the first call.",
-    terms=terms("cache", cache="+caching, keeping the cache, keeping it, storing keys"),
+    terms=terms("cache", cache="+caching, keeping the cache, keeping it, storing keys, "
+                "save a lot of time, save lots of time, save a lot of compute, save lots of compute, save a lot of computation, save lots of computation, save a lot of computing, "
+                "save a lot of work, save lots of work, save a lot of calculation, save a lot of processing, spare a lot of compute, spare a lot of computation, spare a lot of work, "
+                "avoid a lot of compute, avoid a lot of computation, avoid a lot of work, each further token, every further token, each additional token, every additional token"),
     slots={"trade-off": Slot(
         learned="lab13 trade-off 5e6044204400892e",
-        deny={"says: prefill .. faster/quicker/sooner, faster/quicker/shorter prefill, memory for weights, memory for the weights, better quality, quality .. better/higher, weights .. bits": "The cache changes neither the prefill nor the answers nor the weights."},
+        deny={"says: prefill .. faster/quicker/sooner, prefill of .. faster, makes the prefill, prefill of the prompt the part, faster/quicker/shorter prefill, memory for weights, memory for the weights, better quality, quality .. better/higher, weights .. bits": "The cache changes neither the prefill nor the answers nor the weights."},
         trend=Trend(
         "cache", gain={"time": "down", "compute": "down"}, cost={"memory": "up"}, switch=True, asked="up",
         says={
             "time down": "faster/quicker/shorter/snappier step/steps/decode/decoding/token/tokens/call/calls/generation, gain/gains/get/win of/in/is speed/time, gain/gains/win/get speed/time, "
-                         "shorter decode/decoding, for speed",
+                         "shorter decode/decoding, for speed, save/saves/saved/saving a lot of time, save/saves/saved/saving lots of time",
             "compute down":
                 "no/nothing/none/instead/rather/avoids/saves/saving/spares/skips/prevents .. recompute/recomputation/recalculate/recalculation/reprocess/redo/rerun/repeat, without recomputing/recomputation/recalculating/reprocessing/redoing/rerunning/repeating/processing/running, "
                 "no/instead/rather/avoids/saves/spares .. re-run/re-read/reread/re-process/re-compute, "
@@ -1250,6 +1279,8 @@ RUBRIC = Rubric(
                 "saves/saving/spares/relieved/relieves/frees/avoids/skips .. compute/recompute/calculate/recalculate/process/run/redo/rerun/push/feed/prompt, "
                 "work/compute/computation/recomputation/calculation .. saved/avoided/spared, "
                 "only/just/merely .. new/newest/latest/last/current/own, only/just .. one/1/single token/position, "
+                "save/saves/saved/saving/spare/spares/avoid/avoids a lot of compute/computation/computing/work/calculation/calculations/processing, "
+                "save/saves/saved/saving lots of compute/computation/work, less/little/nothing to compute/calculate/process/recompute/do, save/saves/spare/spares/avoid/avoids computing/computation/calculation/calculating/processing, "
                 "the work/compute/computation of one/1/a, one/1 position/token of work/compute/computation, only/just .. position/token, "
                 "each/every/old token/tokens/stuff/position .. processed/computed/done/calculated once, processed/computed/done/calculated only/just/exactly once, is/are done/computed/processed once, "
                 "instead of .. all/whole/entire/everything/every/full/sequence/positions, rather than .. all/whole/entire/everything/every/full/sequence/positions, "
@@ -1259,7 +1290,7 @@ RUBRIC = Rubric(
                 "store/stores/hold/holds/occupy/occupies/consume/consumes/spend/spends .. per/each/every/a token, used more, memory is more, grows w each/every, costs you memory, provide memory, one has to provide, you hold, more tokens in memory, "
                 "every/each token .. stays/kept/stored, cache .. grow*, takes/needs/take/need/occupies/costs/eats room/space, "
                 "bytes/kib/kb/mb/mib/gb .. per/a/each/every token, memory .. per/each/every/with/linear/proportional/scales/grows/used/paid/filled/bigger, "
-                "provide/hold/reserve/fill/fills/eats/eat/fill up/fills up .. memory/ram/storage/bytes, more .. tokens in memory, stored/kept/held in memory, "
+                "provide/hold/reserve/fill/fills/eats/eat/fills .. memory/ram/storage/bytes, fill/fills/filling/takes/take up .. memory/ram/storage/bytes, memory fills/fill up, gpu memory fills/fill up, gpu memory is/gets occupied/taken/used/filled/needed, memory is/gets occupied/taken/used/filled/needed, more .. tokens in memory, stored/kept/held in memory, "
                 "storage/footprint/memory .. growing/grows/proportional/linear/bigger/more, growing/grows/increases/increase/more .. with/every/each/longer token/tokens/sequence/sequences/context/length/chats/users/user, "
                 "pay/pays/paid/cost/costs/price/loss/lose in/of/is/with/for/as/it memory/ram/storage/bytes/space/room, pay/costs/cost/lose/eats/eat memory/ram/storage/bytes/space/room",
         },
@@ -1270,6 +1301,8 @@ RUBRIC = Rubric(
         "Without a cache every call would be slower, but it would need less memory.",
         "Latency per token goes down and memory use goes up.",
         "You don't have to push the whole story through the model for each new word; you pay with 4 KiB of memory for each token.",
+        "It saves a lot of computation, but costs memory for every token.",
+        "For each new token there is less to compute, because the rest is stored already; but memory is occupied, and more with the length.",
         "Each later token needs the work of one position only, but the cache grows with every token.",
     ]},
     must_deny={"trade-off": [
@@ -1277,6 +1310,7 @@ RUBRIC = Rubric(
         "With the cache the memory goes down and the latency goes down, too.",
         "Keeping the cache costs more computation but needs less memory.",
         "Without the cache each call is faster.",
+        "Nothing is computed again, which makes the prefill of the prompt faster; the price is memory.",
         "The prefill of the prompt is faster and the quality is better, and the weights need more bits.",
     ]},
 )
