@@ -1048,7 +1048,7 @@ RUBRIC = Rubric(
     lab="Each device reads its share of every layer's weights, all at the same time, "
         "and two sums over all devices follow in every layer. A token passes all layers.",
     terms={
-        "tensor": "tensor parallel*, tensor parallelism, tp, tensor split, splitting the layers, splitting within the layers",
+        "tensor": "tensor parallel*, tensor parallelism, tp, tensor split, splitting the layers, splitting within the layers, save a lot of time, save lots of time",
         "pipeline": "pipeline*, pipeline parallelism, pp",
         "traffic": "communication*, data, message*, exchange*, all-reduces, all-reduce, allreduces, collective*, synchronisation, synchronization, "
                    "synchronisations, sums, data exchanged, all-reduce traffic, interconnect, interconnect traffic, "
@@ -1094,7 +1094,7 @@ RUBRIC = Rubric(
         trend=Trend(
             "tensor", gain={"time": "down"}, cost={"traffic": "up", "transfer": "up"}, switch=True, asked="up",
             says={
-                "time down": "response time .. improves/improve/better/shorter, shorter/less/smaller .. time/step/latency/wait/path/pass, "
+                "time down": "save/saves a lot of time, save/saves lots of time, response time .. improves/improve/better/shorter, shorter/less/smaller .. time/step/latency/wait/path/pass, "
                              "fraction/quarter/part/share of the time/latency/weights, "
                              "shortens/shorten .. step/steps/token/tokens, "
                               "gets/get there quicker/faster/sooner, wait/waits less, sooner, earlier, quicker, faster, "
