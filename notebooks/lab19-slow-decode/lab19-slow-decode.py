@@ -1011,7 +1011,7 @@ RUBRIC = Rubric(
     terms={
         "speculation": "speculation, speculative decoding, speculating, each pass, one pass, a pass, per pass, every pass, each target pass, each reading, "
                        "single pass, one reading, a single reading, one forward, each forward, per forward, "
-                       "per weight read, each weight read, per reading of the weights, for one reading of the weights",
+                       "per weight read, each weight read, per reading of the weights, for one reading of the weights, save a lot of time, save lots of time",
         "target": "target pass*, passes of the target, passes of the big model, passes of the large model, passes, big model passes, weight reads, "
                   "readings of the weights, target calls, target forwards, rounds of the slow model, calls of the big model, fetched less often, read less often, "
                   "loaded less often, streamed less often, runs less often, run less often, called less often, used less often, needed less often, weight traffic, "
@@ -1040,7 +1040,7 @@ RUBRIC = Rubric(
         trend=Trend(
             "speculation", gain={"time": "down", "target": "down", "throughput": "up", "transfer": "down"}, cost={"compute": "up", "memory": "up", "wasted": "up"}, switch=True, asked="up",
             says={
-                "time down": "earlier, sooner",
+                "time down": "earlier, sooner, save/saves a lot of time, save/saves lots of time",
                 "target down": "more/several/multiple/many/two/three/couple .. token/tokens/words .. "
                                "pass/read/reading/readings/trip/forward/round/call/sweep/run/target/time/once, "
                                "more/several/multiple/many/couple .. from/out/of .. pass/trip/target/model, "
