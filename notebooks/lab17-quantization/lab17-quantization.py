@@ -1047,7 +1047,9 @@ RUBRIC = Rubric(
         learned="lab17 state afb596801171b665",
         award=["quantization replaces/converts/turns/swaps/changes/transforms/compresses/maps/modifies weights", "* replaces/converts/turns/swaps/change/transforms/maps weights", "weights changes/becomes/matches/moves/passes codes", "weights changes/becomes codes", "codes changes/matches/becomes weights", "weights is codes", "quantization keeps/uses/matches codes",
                "* stores/saves/holds weights", "weights predicts codes", "* exchange/compress weights",
-               "* shrink/reduce/store weights + says: to int8/codes/a/one/1 .., int8, codes, code, one byte, 1 byte",
+               "* shrink/reduce/store weights + says: int8, code/codes, one byte, 1 byte", "weights get/receive codes",
+               "* hold/store/keep/contain codes + says: instead of/the .. weight/weights/float/floats/float32/matrices, "
+               "in place of .. weight/weights/float/floats/float32/matrices, rather than .. weight/weights/float/floats/float32/matrices",
                "says: weight/weights/matrices/matrix/layer/layers/linear/linears/parameters/modules/module .. to/into/for/by/as/become/becomes/became/are/is/now/with/against/an .. int8/codes/code/integers/integer/8-bit/ints/one-byte, "
                "code/codes/integer/integers/int8/numbers/scales .. instead, stored in one byte, one byte each, stored/kept/saved as integers/int8/codes/8-bit/bytes, in place of float/floats/the float/weights, codes/scales/integers in place, took/take/takes/taking/taken the place of .. weight/weights/matrix/matrices/float/floats/linears, code/codes/integer/integers/int8 per/a/for weight, code/codes/integer/integers/int8 for/per each/every weight, weights .. quantized/quantised, quantizes/quantises/quantizing .. weights", "* puts/places codes"],
         deny={
@@ -1059,6 +1061,9 @@ RUBRIC = Rubric(
             "quantization changes activations": "Between the layers everything is float32 as before.",
             "* converts/turns/replaces/compresses/swaps activations": "Between the layers everything is float32 as before.",
             "* converts/turns/replaces/compresses/swaps embedding": "The embedding is looked up, not multiplied with: it stays float32.",
+            "cache get/receive codes": "The cache was not quantized: keys and values are float32 as before.",
+            "activations get/receive codes": "Between the layers everything is float32 as before.",
+            "embedding get/receive codes": "The embedding is looked up, not multiplied with: it stays float32.",
             "cache be codes": "The cache was not quantized: keys and values are float32 as before.",
             "activations be codes": "Between the layers everything is float32 as before.",
             "embedding be codes": "The embedding is looked up, not multiplied with: it stays float32.",
@@ -1074,7 +1079,8 @@ RUBRIC = Rubric(
             "\"quantizes the cache\", \"quantizes the kv cache\", \"changes the cache\", \"changes the kv cache\", keys and values as/in/by codes/integers, cache as well, cache too becomes, cache also shrinks/becomes/gets, cache is also quantized/int8/halved/smaller/converted, cache .. in int8, cache .. to int8, as well as the cache, as well as the keys, weights and the kv cache by, "
             "weights and the cache by/to/into/are/become, weights and cache by/to/into/are/become, weights and kv cache are/become/to/into, both weights and, both the weights and, weights and the kv cache are, so does the cache, so do the keys, so is the cache, cache likewise, so does the kv cache, as well as the kv, as well as the keys": "The cache was not quantized: keys and values are float32 as before.",
             "says: also the embedding and the norms, embedding too, embedding as well, the embedding also, embedding is replaced/quantized/converted, embedding/embeddings/norms/table/tables went/goes/go/becomes/become/became/gets/get/turns/turned .. int8/codes, "
-            "\"quantizes the norms\", \"quantizes the embedding\", \"quantizes the embeddings\", embedding included, including the embedding/embeddings/norms, and the embedding by/to/into, everything is int8, everything becomes int8, everything to int8, all tensors, all numbers in the model, all of the weights and": "The embedding and the norms stay float32.",
+            "\"quantizes the norms\", \"quantizes the embedding\", \"quantizes the embeddings\", norms too become/get/are, code/codes/int8/scales and the norms/embedding/embeddings/activations too/also, code/codes/int8/scales and the norms/embedding/embeddings/activations as well, "
+            "embedding included, including the embedding/embeddings/norms, and the embedding by/to/into, everything is int8, everything becomes int8, everything to int8, all tensors, all numbers in the model, all of the weights and": "The embedding and the norms stay float32.",
             "says: activations too, activations as well, activations also, activations in int8, activations to int8, activations are int8, activations become int8, activations are quantized/quantised, \"quantizes the activations\", activations into int8, activations with int8, activations by int8": "Between the layers everything is float32 as before.",
             "says: leaves/leaving the weights, leaves/leaving weights, keeps the weights as/in/untouched/alone, weights are untouched/unchanged, weights stay/remain/are/keep float/float32/in/as/untouched, weights are left alone, weights themselves stay, does not/doesn't replace/touch/change the weights, not the weights": "The weights of the linear layers are what was replaced.",
             "says: so twice as many requests, twice as many requests fit, more requests can fit, so more people/users, fit more people/users/requests": "The cache decides how many requests fit, and it was not quantized.",
@@ -1087,6 +1093,7 @@ RUBRIC = Rubric(
         "The weights are replaced by int8 codes and a scale for each row, while the cache and the activations stay in float32.",
         "It turns the weight matrices into int8 codes with scales and leaves the KV cache alone.",
         "only the weights of linear layers get swapped for int8 codes and scales, cache stays the same as before",
+        "The big matrices get int8 codes, with a scale for each row; the cache and the activations keep their precision.",
         "Codes in int8 took the place of the float matrices, each row has a scale, and the cache stayed as it was.",
     ]},
     must_deny={"state": [
@@ -1099,6 +1106,7 @@ RUBRIC = Rubric(
         "The weights become int8 codes with scales, and the KV cache gets four times smaller.",
         "The weights become int8 codes, and the scales are thrown away; the cache is unchanged.",
         "Linear weights are replaced by int8 codes and scales, it quantizes the norms as well and leaves the cache alone.",
+        "The weights of the linear layers become int8 codes and the norms as well; the cache stays as it is.",
     ]},
 )
 check.slot(lambda: grade(check.explanation("what-shrank"), RUBRIC, {})["state"], "what is replaced, by what, and what is not")
@@ -1137,7 +1145,7 @@ RUBRIC = Rubric(
             "says: scale for each/every weight, each/every weight has, scale per weight, weight has its own, scale a weight, one scale each for": "A whole row shares one scale.",
             "says: rows are the/tokens/inputs input/inputs/tokens, each/every/one input/token needs/has/gets/uses .. scale, scale for/per each/every/a token/input, scale per token/input": "The rows of a weight are its outputs; a scale knows nothing of tokens.",
             "says: 704 rows, 704 scales, 704 different scales, 704 own scales, next row, two rows, several rows, neighboring rows, neighbouring rows, rows together, row and each/every column, row and column": "A row has a scale, and its 704 weights share it.",
-            "says: whole matrix, entire matrix, full matrix, complete matrix, per tensor, per-tensor, one scale for the matrix, each/every matrix has one, single scale for the matrix, for all rows, per layer, whole layer": "Each row has a scale of its own.",
+            "says: shared by/between/across/in all/the layers, layers share, \"all layers\", whole matrix, entire matrix, full matrix, complete matrix, per tensor, per-tensor, one scale for the matrix, each/every matrix has one, single scale for the matrix, for all rows, per layer, whole layer": "Each row has a scale of its own.",
         },
         loose=True,
     )},
