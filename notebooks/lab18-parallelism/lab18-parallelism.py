@@ -982,7 +982,7 @@ RUBRIC = Rubric(
                           "all-reduce/allreduce/all_reduce/all-reduces/all-reducing the/their/these/those/both/its .. "
                           "addends/summands/terms/partials/sums/parts/pieces/shares/contributions/results/outputs, "
                           "sum across/over/of the/two .. ranks/gpus/devices/processes, sum with .. other, completes it/them/the/this/each, "
-                          "after it/this/that/which both/each/all/every/everyone/they .. full/whole/complete, full/whole/complete/same on both/all/each/every, "
+                          "add/adds/sum/sums up everything/all, after it/this/that/which both/each/all/every/everyone/they .. full/whole/complete, full/whole/complete/same on both/all/each/every, "
                           "has/have/gets/get/holds/hold the total/sum, total/sum on both/all/each/every",
             "a rank's term up": "neither/none .. right/correct/complete/whole, right/complete on its own, is/are/stays/be incomplete/unfinished/partial, "
                                 "half-computation/half-computations/half-result/half-results, "
@@ -991,7 +991,7 @@ RUBRIC = Rubric(
                                 "sum/output/result/total/layer/product, "
                                 "own/its/their/one/a/each term/addend/summand/contribution/partial, own/their/its share/part/piece/portion, own slice of .. sum, "
                                 "part of .. sum/output/result, term/terms of .. sum, "
-                                "half the sum, half of the sum, part/piece/share of the answer/total/truth/whole, contribute/contributes, piece/part of it, "
+                                "half the sum, half of the sum, only/just half of the/each/every sum, only/just half the sum, part/piece/share of the answer/total/truth/whole, contribute/contributes, piece/part of it, "
                                 "summand, addend, incomplete/unfinished output/result/sum/vector, "
                                 "not/isn't/never .. complete/right/correct/whole .. until/before/yet, only/just .. part/share/portion of, "
                                 "subtotal, sub-total, subsum, partial total, half of each/every/a sum, half-finished, half-done, half finished/done/summed, "
@@ -1034,7 +1034,8 @@ RUBRIC = Rubric(
             "by picking/selecting/choosing": "The terms are added, nothing else.",
             "says: after each/every projection/projections/matrix/linear/matmul/weight, after each/every of them/these .. all-reduce, after each/every one .. all-reduce, "
             "all-reduce after each/every/the first projection/matrix/linear/matmul/weight/column": "Of a pair of matrices only the second needs the sum: one all-reduce a pair.",
-            "says: half of the batch, half the batch, half of the tokens, half the tokens, half of the prompt, half of the users, half of the requests, gradient*":
+            "says: part/share/portion/slice of the tokens/batch/prompt/sequence/users/requests, own/its/different/other tokens/users/requests/prompts, "
+            "half of the batch, half the batch, half of the tokens, half the tokens, half of the prompt, half of the users, half of the requests, gradient*":
                 "Both ranks work on the same token.",
             "says: rank 0/zero/1/one adds/sums/collects, main/master/first rank adds/sums/collects, sent/send/sends .. to rank 0, "
             "rank 0/zero/1/one computes/does/makes .. sum/addition/adding/summing/everything, "
@@ -1062,6 +1063,7 @@ RUBRIC = Rubric(
         "Rank 0 computes the attention and rank 1 computes the MLP, and the all-reduce adds the two results.",
         "The all-reduce splits the sum, so that each rank has its own term of it.",
         "Each rank has a partial output, and the all-reduce picks the right value of one of the ranks.",
+        "Each rank has its part of the tokens, and the all-reduce sums the results.",
         "Each rank has a partial sum after each projection, and each time an all-reduce adds them.",
     ]},
 )
@@ -1113,7 +1115,9 @@ RUBRIC = Rubric(
             "says: hidden state/states/size/width/vector is/are/gets/was/becomes/also halved/halfed/split/cut/divided/sliced/smaller, hidden is halved/split/cut, "
             "halved is/are the hidden, halved the hidden, "
             "residual/residuals is/are halved/split/cut, norm/norms/layernorm is/are halved/split/cut, residual stream is halved/split/cut, "
-            "hidden state/size from 256, hidden state of 128":
+            "hidden state/size from 256, hidden state of 128, 128 of the hidden, 128 of the 256 hidden, 128 of 256 hidden, half of the hidden, half the hidden, "
+            "output/outputs of o_proj/down_proj is/are halved/cut/split/128, o_proj/down_proj output is/are halved/cut/split/128, "
+            "o_proj/down_proj gives/returns/produces/makes 128, output/outputs of o_proj/down_proj .. to 128":
                 "The hidden state is whole on both ranks: what is cut stands between two sums.",
             "says: q_proj/heads/mlp/features/gate_proj/queries/projections stays/stay/remains/remain/is/are/keeps/keep "
             "whole/full/unchanged/uncut/undivided/all/256, "
@@ -1160,6 +1164,8 @@ RUBRIC = Rubric(
         "The MLP has 176 on a rank instead of 704.",
         "q is halved to 128 on a rank, but k is not halved, it is 64 on both ranks.",
         "The MLP goes from 256 to 128 on a rank, and the queries have 704.",
+        "Each rank has 128 of the 256 hidden features.",
+        "The output of o_proj is halved to 128, and q_proj gives 128 as well.",
     ]},
     example_facts={"q": (1, 1, 128), "whole": (1, 1, 256), "gate": (1, 1, 352), "k": (1, 1, 32)},
 )
@@ -1248,6 +1254,8 @@ RUBRIC = Rubric(
                            "latency/time/wait of/for .. doesn't/don't/didn't/won't/cannot/can't go/drop/fall/shrink/decrease/improve, "
                            "cannot/can't/not/don't work/run .. together/simultaneously/parallel/same, "
                            "latency/time/wait .. not/isn't/doesn't/doesnt/no/never drop/drops/fall/falls/shrink/shrinks/decrease/decreases/go/change, "
+                           "lose/loses/losing/lost .. parallel/parallelism, no/without parallelism for/in, latency .. like .. one/single/a device/gpu/machine, "
+                           "all/every/each/the .. stages in a row, stage/stages/rank/ranks work/works/compute/computes in turn, "
                            "waiting/waits/wait as long as, serially, not/doesn't/doesnt/don't/won't/never/no/cannot .. make/makes/get/gets/give/gives/come/comes/"
                            "bring/brings/serve/see/sees .. "
                            "faster/sooner/quicker/earlier/better, more/extra/additional time, "
