@@ -1113,15 +1113,19 @@ RUBRIC = Rubric(
             "vae changes/denoises latents": "The VAE is outside the loop.",
             "says: one/single step makes/generates/produces/gives/is .. picture/image, one/single step is enough, whole/finished picture/image in/after/from/with one step, "
             "one/single step is the generator/pipeline": "One step only makes the latents a little cleaner; the loop repeats it.",
-            "says: adds/adding noise to them/it/latents, adds/adding .. noise in/at/with each/every step, noise is added, until .. pure noise, until .. all noise, "
+            "says: adds/adding noise to them/it/latents, adds/adding .. noise in/at/with each/every step, each/every step noise is added, until .. pure noise, until .. all noise, "
             "noisier in/at/with each/every step": "A step takes noise out of the latents, it puts none in.",
-            "says: weights are updated/changed/adjusted/trained, updates/changes/adjusts the weights, is trained, backprop*": "Nothing is trained here: the weights stay as they are.",
+            "scheduler add noise": "A step takes noise out of the latents, it puts none in.",
+            "says: makes the latents larger/bigger, upsamples/enlarges the latents": "The latents keep their shape from step to step.",
+            "says: decodes .. in/at each/every step, each/every step the vae/decoder": "The VAE works once, after the loop.",
+            "says: learn/learns from its, weights are updated/changed/adjusted/trained, updates/changes/adjusts the weights, is trained, backprop*": "Nothing is trained here: the weights stay as they are.",
             "says: latents/which are .. pixels, latents .. 1x3x128x128, latents .. 3x128x128":
             "The latents are no pixels: they have four channels and small sides.",
             "* changes prompt": "The text's embeddings stay as they are; something else changes from step to step.",
         },
     )},
     must_award={"state": [
+        "The UNet predicts which noise was added to the picture in training, and scheduler.step makes cleaner latents of that.",
         "Each step rewrites the noisy latent: the neural net estimates what is noise and the DDIM rule subtracts the right amount to land at the next noise level.",
         "It's the sample in latent space that evolves, with the sampler doing the evolving based on the noise the model reported.",
         "The tensor being modified is the latent one (4x16x16); modification is the job of the scheduler, with the noise prediction of the UNet as input.",
@@ -1136,6 +1140,7 @@ RUBRIC = Rubric(
         "One step is the generator: a single step makes the whole picture from the noise, and the scheduler updates the latents.",
         "The scheduler updates the latents with what the UNet predicts, adding noise to them in every step.",
         "The scheduler updates the latents of 1x3x128x128 with the noise of the UNet.",
+        "The scheduler adds a little noise to the latents in every step, as the UNet tells it.",
         "In a step the UNet's weights are adjusted, and the scheduler updates the latents.",
     ]},
 )
@@ -1186,7 +1191,7 @@ RUBRIC = Rubric(
             "channels .. to 3, doubles the channels": "The channels and the sides keep their size in a step; another axis changes.",
             "says: candidate picture/image/latents, candidate pictures/images, better one, better of the two, keeps the better/best, picks/chooses the better/best":
             "Nothing is chosen: the two rows are one picture with and without the prompt, and guidance combines both.",
-            "says: of/from/and the previous step/timestep, previous latents, token axis, sequence axis, makes/draws/generates two pictures/images": "Both rows are of one step and one picture: with the prompt and without it.",
+            "says: other/one is the noise, row is the noise, row for the noise, row for the image/picture/text, and the timestep as, for the encoder, encoder half, current timestep and one, negative picture/image, two/several/multiple gpus, two users/seeds, of/from/and the previous step/timestep, previous latents, token axis, sequence axis, makes/draws/generates two pictures/images": "Both rows are of one step and one picture: with the prompt and without it.",
             "says: average of both/the, same prompt .. twice, more stable, more robust":
             "The two rows are not the same: one has the empty text, and guidance goes beyond the difference.",
             "says: upsamples the latents, each/every step upsamples/enlarges, bigger/larger in/at/with each/every step, width/height/side/sides grows/increases":
@@ -1217,6 +1222,7 @@ RUBRIC = Rubric(
         "Guidance doubles the number of steps, so the UNet gets (2, 4, 16, 16).",
         "The batch axis is 20 in the UNet because there are twenty calls.",
         "The batch is 2 in the UNet since guidance makes two candidate pictures and the better one goes on to the scheduler.",
+        "The batch becomes 2 for guidance: one row is the latents and the other is the noise.",
         "Batch 1 -> 2: guidance evaluates the same prompt twice and takes the average of both.",
     ]},
 )
@@ -1258,6 +1264,7 @@ RUBRIC = Rubric(
         learned="lab02 trade-off 787b41fe543e88c4",
         deny={"says: costs nothing, not cost anything, cost nothing, for free, pay nothing, resolution": "Each step is another call of the UNet.",
               "says: how strong .. guidance, guidance is/gets/becomes stronger, stronger guidance, scale .. multiplied": "The guidance scale is the same in every step.",
+              "says: vae has to decode, vae/decoder .. more often": "The VAE decodes once, however many steps there are.",
               "says: weights .. refined/trained/learned/updated/improved, trains longer/more, trained longer/more, model learns, generalises/generalizes": "Nothing is trained here: the weights stay as they are.",
               "says: more memory for weights, more weights": "The weights are loaded once, whatever the steps."},
         trend=Trend(
