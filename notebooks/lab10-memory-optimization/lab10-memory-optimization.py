@@ -987,6 +987,9 @@ RUBRIC = Rubric(
                 "unet decodes tiles": "The UNet does not decode; the VAE does.",
                 "* splits unet": "The UNet is finished before the decode; the latents are cut.",
                 "says: tile/piece/window gets/is denoised, tiles/pieces/windows get/are denoised, unet denoises, denoising for/of every/each": "The UNet is finished before the decode: the VAE decodes each tile.",
+                "says: another/other/second/own gpu, several/multiple/two gpus, into channels, each/every channel": "All pieces go through the one decoder, cut along height and width.",
+                "says: encoder of the vae, vae encoder, encoder compresses, text encoder decodes, which/that the scheduler/unet denoises, scheduler denoises .. tile/piece/window": "The VAE's decoder takes the pieces, after all steps.",
+                "says: do not overlap, don't overlap": "The tiles overlap, and the seams are faded into each other.",
                 "says: one picture/image at a time, picture/image by picture/image, picture/image after picture/image": "That is slicing, which cuts the batch.",
                 "says: decoder/vae of its own, own decoder/vae, copy/copies of the vae/decoder": "One decoder takes all tiles, one after the other.",
                 "says: tiles/pieces/windows/patches together/simultaneously, in one call as, as a/one big/single/large batch": "The tiles are decoded one after the other: that is what saves memory.",
@@ -1014,6 +1017,7 @@ RUBRIC = Rubric(
             "Tiling cuts the latents, and each tile gets denoised by the UNet.",
             "The latents are cut into tiles and the decoder takes all tiles together as one big batch.",
             "The latents are split and each tile has a decoder of its own.",
+            "Tiling cuts the latents and sends each piece to another GPU, where the VAE decodes it.",
             "Tiling splits the latents so that the VAE decodes one picture at a time.",
             "Tiling splits the UNet and its parts decode the latents.",
         ]
@@ -1044,7 +1048,8 @@ RUBRIC = Rubric(
         "starts": "start*, offset*, begin*",
         # what slicing does is said beside what tiling does not do
         "slicing": "slicing, vae slicing, slicing would split, slicing would cut, slicing would separate, slicing splits, slicing cuts, slicing separates, "
-                   "splitting .. slicing's job, splitting .. is slicing, cutting .. slicing's job",
+                   "splitting .. slicing's job, splitting .. is slicing, splitting .. be slicing, "
+                   "cutting .. slicing's job, cutting .. is slicing, cutting .. be slicing, to cut it would be slicing",
     },
     slots={
         "axis": Slot(
@@ -1065,7 +1070,7 @@ RUBRIC = Rubric(
                     "Height and width are what is cut.",
                 "* splits channels": "The channels stay together.",
                 "says: channels/channel/batch gets/get/was/were cut/split/divided/halved, batch of 2/two is/was/gets cut/split/divided/halved, so is the batch, so are the channels, "
-                "left alone is/are height/width, one picture/image at a time": "Height and width are cut; the batch and the channels stay whole.",
+                "only the height/width is, height/width stays whole, of the finished picture/image, left alone is/are height/width, one picture/image at a time": "Height and width are cut; the batch and the channels stay whole.",
                 "says: never mix/mixes neighbours/neighbors, not mix neighbours/neighbors": "A convolution mixes neighbours: that is why the tiles overlap.",
                 "says: batch is cut/split/halved too, batch cut/split/halved too, batch .. cut from, channel axis is cut/split, channels are cut/split, height and width are not cut, no overlap, from 32 to 8, 32 becomes 8": "Height and width are cut, with an overlap; the rest stays whole.",
                 "* splits weights": "The weights are not cut.",
@@ -1079,6 +1084,7 @@ RUBRIC = Rubric(
             "Height and width are cut from 32 to tiles of 16 latents; the batch of 2 stays whole, so the decoder gets (2, 4, 16, 16).",
             "The spatial axes are split: height and width go from 32 to 16.",
             "Height and width are cut into 9 tiles of 16; the batch stays 2, as only slicing would split it.",
+            "Axes 2 and 3 are cut from 32 to 16. The batch stays 2: cutting that would be slicing.",
             "Along each spatial axis the tiles start at 0, 12 and 24 and are up to 16 wide, the batch of 2 stays.",
         ]
     },
@@ -1087,6 +1093,7 @@ RUBRIC = Rubric(
         "The batch is split, one image at a time.",
         "Channels are cut from 4 to 1.",
         "Height and width are cut from 32 to 16, and so is the batch.",
+        "Only the height is cut, from 32 to 16.",
         "Height and width are cut to 16 because the batch of 2 was cut before.",
         "Tiling splits the batch axis from 2 into 1.", "Height and width are split into 25 tiles."],
     },
@@ -1114,7 +1121,7 @@ RUBRIC = Rubric(
     slots={"trade-off": Slot(
         learned="lab10 trade-off a963e0c051c87c4c",
         deny={"says: fewer weights, memory for/of the weights, prompt is followed, follow/follows the prompt, pay/pays with transfers, transfer of weights, transfers between cpu, weights need/take/use less, part of the weights": "Tiling moves nothing and leaves the weights alone.",
-              "says: moved/moves .. cpu/disk, half precision, lower precision, fewer bits, float16, 16 bits, one picture/image at a time, unet": "Those are other knobs: tiling decodes the latents in pieces.",
+              "says: weights are/is loaded/cut/split/divided, weights in pieces, between cpu, cpu and gpu, moved/moves .. cpu/disk, half precision, lower precision, fewer bits, float16, 16 bits, one picture/image at a time, unet": "Those are other knobs: tiling decodes the latents in pieces.",
               "says: scaled down, downscaled, downsampled, resized": "No tile is made smaller: each is decoded at its full size.",
               "says: same to the last bit, picture/image/output/result stays/remains same/identical/unchanged, so they agree, tiling is lossless, pay nothing, takes/needs the same time, same speed, for free, seams exactly correct, makes it exact, is/are/stays bit-identical, output is identical, bit for bit the same": "Tiles overlap, and each normalizes by itself."},
         trend=Trend(
