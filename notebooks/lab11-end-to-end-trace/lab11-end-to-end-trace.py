@@ -1015,7 +1015,8 @@ RUBRIC = Rubric(
             "* changes prompt": "The text's embeddings stay as they are; something else changes from step to step.",
             "unet changes latents": "The UNet only predicts. What updates the latents?",
             "says: is the unet that/which does/changes/transforms/updates, unet/it returns/outputs the new/next latents, scheduler only/just/merely counts/records/logs": "The UNet only predicts; the scheduler's step makes the next latents.",
-            "says: adds/adding noise to the latents/them, adds/adding .. noise in/at each/every, every/each step noise is added, noise is added in/at/to": "A step takes noise out of the latents, it puts none in.",
+            "scheduler add noise": "A step takes noise out of the latents, it puts none in.",
+            "says: adds/adding noise to the latents/them, adds/adding .. noise in/at each/every, every/each step noise is added": "A step takes noise out of the latents, it puts none in.",
             "says: weights are updated/changed/adjusted/trained, updates/changes/adjusts the weights, is trained, backprop*": "Nothing is trained here: the weights stay as they are.",
             "says: picture/image into latents, vae encodes, encodes again, encodes it/them again/back, each/every step the vae/decoder": "The VAE works once, after the loop, and it decodes.",
         },
@@ -1082,7 +1083,7 @@ RUBRIC = Rubric(
         deny={"batch shrinks/changes": "The batch stays as it is in the decode.", "side shrink/decrease": "The sides grow in the decode.",
               "says: leaves/keeps height and width, height and width stay/remain, nothing happens to the shape, same shape before and after, before and after, raises the channels, raises the number of channels, channels are expanded, positions are kept, shape stays, shape does not change, decode changes nothing": "Both the channels and the sides change in the decode.",
               "says: fourfold, factor of four/4, four/4 times larger/bigger/wider": "Each side grows eightfold.",
-              "says: alpha, rgba, transparency, contributes/contribute a channel, held/holds the prompt, tokens of the prompt, number of steps, 4/four are the .. steps": "The 4 are channels of the latent space and the 3 are red, green and blue.",
+              "says: tokens become, 16 tokens, guidance needs one, alpha, rgba, transparency, contributes/contribute a channel, held/holds the prompt, tokens of the prompt, number of steps, 4/four are the .. steps": "The 4 are channels of the latent space and the 3 are red, green and blue.",
               "says: once for each/every .. step/steps, in each of the four/4 steps, each/every step doubles": "The decode is made once, after all steps.",
               "says: channels stay/remain as/the/same/unchanged, channels rise/climb, side/sides/height/width falls/drops/shrinks, is compressed to/into, eight/8 times smaller, "
               "repeating its/the pixels": "In the decode the sides grow and the channels get fewer.",
@@ -1133,6 +1134,7 @@ RUBRIC = Rubric(
         learned="lab11 trade-off 0d28808da9c983ef",
         deny={"says: four/4 times, batch of 4/four, 4x/3x, three times, doubles the number of steps, doubles the steps, twice as many steps, double the steps, fewer steps, half the steps, more steps":
               "Guidance doubles the batch of each UNet call, nothing else.",
+              "says: vae/decoder has to decode, twice the weights, weights twice, longer prompt, smaller/larger picture/image": "Guidance only doubles the batch of each UNet call.",
               "says: more diverse, more diversity, more variety, so does diversity, diversity rises/increases/grows": "Guidance makes the pictures more alike, not more different.",
               "says: second/another model/network must/has/needs, be trained, is trained, 5/five calls, at the very end, 8/eight steps, vae.decode goes up, compute of vae.decode": "Guidance only doubles the batch of each UNet call: one model, as many calls.",
               "says: 8/eight calls, for free, costs nothing, no cost, batch .. does not change, batch stays, resolution": "Guidance doubles the UNet's batch."},
@@ -1167,6 +1169,7 @@ RUBRIC = Rubric(
         "Without guidance the run is slower and the picture gets better.",
         "Guidance makes the run faster and the picture better.",
         "The picture follows the prompt better, but a second model has to be trained.",
+        "The picture follows the prompt better, but the VAE has to decode two pictures.",
         "The picture follows the prompt, it only takes longer since there are eight steps.",
     ]},
 )
