@@ -1064,6 +1064,9 @@ RUBRIC = Rubric(
               "kept key*, stored key*, cached key*, saved key*, old key*, kept value*, stored value*, cached value*, saved value*, old value*"),
         "hidden": "hidden state*, activation*, embedding*",
         "queries": "quer*, query vector*",
+        # what is named with `neither ... nor` is not said to be kept
+        "not kept": "nor hidden state*, nor the hidden state*, nor activation*, nor embedding*, nor logit*, nor quer*, nor weight*, neither hidden state*, neither logit*, "
+                    "neither quer*, neither weight*, neither embedding*",
         "attention": "attention*, attend*",
         "story": "story, stories",
         "others": "lm_head, lm head, mlp*, feed-forward, feed forward, tokenizer*, tokeniser*, sampler*, embedding layer",
@@ -1120,6 +1123,7 @@ RUBRIC = Rubric(
         "keys and values are cached in each layer, the next token's attention needs them",
         "What stays of each token is a key and a value in every layer; they are consumed by the attention of all following calls.",
         "The cache holds a key and a value for every token; the query of the next token is compared with all stored keys and mixes the kept values.",
+        "The cache contains neither text nor hidden states, only keys and values, and the attention of the next token uses them.",
         "one key and one value per token and layer; used by the attention of all later tokens",
         "Each token leaves k and v behind in every layer, and later tokens attend to them.",
         "From every token stay the key and the value, the query of the new token is compared with them.",
@@ -1261,7 +1265,7 @@ RUBRIC = Rubric(
                 "avoid a lot of compute, avoid a lot of computation, avoid a lot of work, each further token, every further token, each additional token, every additional token"),
     slots={"trade-off": Slot(
         learned="lab13 trade-off 5e6044204400892e",
-        deny={"says: prefill .. faster/quicker/sooner, prefill of .. faster, makes the prefill, prefill of the prompt the part, faster/quicker/shorter prefill, memory for weights, memory for the weights, better quality, quality .. better/higher, weights .. bits": "The cache changes neither the prefill nor the answers nor the weights."},
+        deny={"says: prefill .. faster/quicker/sooner, prefill of .. faster, makes the prefill, prefill of the prompt the part, prompt is processed/read/computed faster/quicker/sooner, prompt gets/becomes/is faster/quicker, weights take/need/use/occupy more/less, faster/quicker/shorter prefill, memory for weights, memory for the weights, better quality, quality .. better/higher, weights .. bits": "The cache changes neither the prefill nor the answers nor the weights."},
         trend=Trend(
         "cache", gain={"time": "down", "compute": "down"}, cost={"memory": "up"}, switch=True, asked="up",
         says={
@@ -1310,6 +1314,7 @@ RUBRIC = Rubric(
         "With the cache the memory goes down and the latency goes down, too.",
         "Keeping the cache costs more computation but needs less memory.",
         "Without the cache each call is faster.",
+        "The prompt is processed faster, and it costs memory.",
         "Nothing is computed again, which makes the prefill of the prompt faster; the price is memory.",
         "The prefill of the prompt is faster and the quality is better, and the weights need more bits.",
     ]},
