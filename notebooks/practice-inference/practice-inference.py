@@ -951,7 +951,7 @@ RUBRIC = Rubric(
                                      "draft/drafter/small/smaller/little/assistant .. k/few/several/some/four/4/five/5/next/successive/cheap .. "
                                      "token/tokens/proposals/guesses/candidates/words, "
                                      "draft/drafter/small/smaller/little/assistant/cheap/helper/intern/it/that/who .. "
-                                     "pencils/pencil/spits/spit/submits/submit/hands/lists/jots/pitches .. token/tokens/words/guesses/proposals/candidates/next/over/in/out, "
+                                     "pencils/pencil/sketches/sketch/spits/spit/submits/submit/hands/lists/jots/pitches .. token/tokens/words/guesses/proposals/candidates/next/over/in/out, "
                                      "propose/proposed/suggested/guessed/drafted/generated/sampled .. by/from .. draft/drafter/small/smaller/little/assistant, "
                                      "generation to .. cheap/small, "
                                      "drafted position/positions/token/tokens, token/tokens/candidates/words/positions .. drafted/proposed/suggested/guessed, "
@@ -1048,12 +1048,12 @@ RUBRIC = Rubric(
     lab="Each device reads its share of every layer's weights, all at the same time, "
         "and two sums over all devices follow in every layer. A token passes all layers.",
     terms={
-        "tensor": "tensor parallel*, tensor parallelism, tp, tensor split, splitting the layers, splitting within the layers, save a lot of time, save lots of time",
+        "tensor": "tensor parallel*, tensor parallelism, tp, tensor split, splitting the layers, splitting within the layers, layer's halves, two halves, both halves, the halves, save a lot of time, save lots of time",
         "pipeline": "pipeline*, pipeline parallelism, pp",
         "traffic": "communication*, data, message*, exchange*, all-reduces, all-reduce, allreduces, collective*, synchronisation, synchronization, "
                    "synchronisations, sums, data exchanged, all-reduce traffic, interconnect, interconnect traffic, "
                    "many times, several times, again and again, network, bandwidth between devices, chatter, talking, network traffic, with slow, over slow, on slow, with a slow, over a slow, "
-                   "on a slow, a slow link, a slow cable, a slow network, and slow links, and slow cables, that's slow without, that is slow without, "
+                   "on a slow, a slow link, a slow cable, a slow network, a slow connection, a slow interconnect, and slow links, and slow cables, that's slow without, that is slow without, "
                    "a fast link, a fast network, a fast interconnect, fast links, fast cables, faster links, "
                    # time that the sums take: it is part of the cost and no contradiction to a step that is faster
                    "wait for each other, waits for each other, waiting for each other, wait on each other, waiting on each other, waiting for the others, wait for the others, "
@@ -1078,7 +1078,7 @@ RUBRIC = Rubric(
             "less/fewer/lower/saves communication/messages/exchanges/traffic/synchronization, whole layers, hands the state to the next, to the next device, "
             "in flight at once, passes it on to the next, one device after the other, "
             "stages work, no communication, without communication, works/work on a different/another/its token/request/user/sequence, works/work on its own token/request/user, "
-            "own stage, from each/one device to the next, state from each, to the following device": "Every device works on every layer, and all of them must agree twice in each.",
+            "own stage, between stages, between the stages, device holds/has other/different/own layers, devices hold/have other/different/own layers, from each/one device to the next, state from each, to the following device": "Every device works on every layer, and all of them must agree twice in each.",
             "says: communication/traffic .. zero, almost/nearly/practically/hardly any/no/zero communication/traffic/messages, little/hardly communication, "
             "one/single all-reduce/sum/exchange/message per/a/for token, only/just once per/a token, at the very end, none inside the":
                 "Two sums in each layer, for every token.",
@@ -1086,7 +1086,7 @@ RUBRIC = Rubric(
             "each/every device/card/gpu reads/holds/has/keeps the whole/entire/full, "
             "more memory for the kv/cache, heads .. stored on each/every, whole/full/entire cache/model/weights on/in each/every, all the weights on each/every":
                 "A device holds and reads its share of the weights and of the heads, and no more.",
-            "says: quality goes down, quality drops/suffers/falls/decreases, quality gets/is/becomes lower/worse, quality of the answer/answers/text goes/gets/drops/suffers, "
+            "says: quality goes down, quality drops/suffers/falls/decreases, quality gets/is/becomes lower/worse, worse answer/answers/text/result/results/output, quality of the answer/answers/text goes/gets/drops/suffers, "
             "costs/cost quality/accuracy, loses/lose/losing quality/accuracy, accuracy drops/suffers/falls, sums are approximated, pipeline bubble, serves a different/another":
                 "The sums put the parts together: the result is the same, for the same user.",
             "says: sums are what the user gains, communication is what the user gains, gains/gain communication/messages": "The sums are the price; what the user gains is time.",
@@ -1111,7 +1111,7 @@ RUBRIC = Rubric(
                               "takes/adds/needs/requires/costs/cost/is/increases/pays/pay .. "
                               "communication/synchronisation/synchronization/interconnect/messages/exchanges, "
                               "cost is/are communication/sums/messages, pay in/with messages/communication, "
-                              "have/has/need/needs to .. talk/communicate/sync/exchange/sum/agree, needs/requires/wants fast/faster/good, "
+                              "have/has/need/needs to .. talk/communicate/sync/synchronise/synchronize/coordinate/exchange/sum/agree, needs/requires/wants fast/faster/good, "
                               "calls/asks for fast/faster/good, "
                               "synchronisation/synchronization/communication .. price/cost, slow cables/links/network would, all devices exchange, "
                               "at the cost of two",
@@ -1131,6 +1131,7 @@ RUBRIC = Rubric(
         "Tensor parallelism lowers the latency and also lowers the communication.",
         "With tensor parallelism a token takes longer and fewer messages are sent.",
         "Each device holds whole layers and hands the state to the next device.",
+        "The latency goes down as each device holds other layers, at the cost of a transfer of activations between the stages.",
         "A token is faster, the devices sum in every layer, and the quality goes down since each of them knows only a part of the model.",
         "The step takes less time, and the communication stays almost at zero: one all-reduce per token at the very end.",
         "A token takes less time since each card works on a different token, and the state is sent from one device to the next.",
