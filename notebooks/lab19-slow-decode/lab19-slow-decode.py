@@ -867,7 +867,7 @@ RUBRIC = Rubric(
                                    "per sequence/request/user/conversation/person, individual/specific/private/particular/own to each, individually, separately, "
                                    "belong/belongs to a/one/each/its, for it alone, for that/each one alone, n/N/times a/the cache/caches, one for/per each, "
                                    "for each sequence/user/request/one/conversation, for each of the/them/these, of that/its/this/each/every sequence/user/request, "
-                                   "that/this/each one's cache, specific to a/each/every/one, cache/caches/kv/keys/values .. once for each/every, "
+                                   "that/this/each one's cache, each/every passenger/guest/rider/client/customer .. own/his/its, specific to a/each/every/one, cache/caches/kv/keys/values .. once for each/every, "
                                    "cache/caches of each/every/all, has/have .. in .. cache, all the caches, cache/kv .. times as many/four times",
         }),
         deny={
@@ -949,7 +949,7 @@ RUBRIC = Rubric(
         deny={
             "says: weights shrink/shrinks/fall/falls/drop/drops/decrease/decreases/halve, weights .. fall/falls/drop/drops/shrink/shrinks/decrease/decreases from, "
             "weights .. rise/rises/grow/grows/climb/increase/increases from, weight bytes/traffic/reads grow/grows/rise/rises/increase/increases, "
-            "so do the weights, so do weights, stays is the cache/batch, stays/constant is the batch": "A step reads the same weights, once, however many sequences there are; what grows is the batch.",
+            "so do the weights, so do weights, reads/loads/needs its/their own, own copy of, own weights, stays is the cache/batch, stays/constant is the batch": "A step reads the same weights, once, however many sequences there are; what grows is the batch.",
             "says: cache/caches/kv stays/stay/remains/is/are the same, cache stays/remains, share/shares/sharing one/a/the cache, cache is shared, one cache of, cache that .. stays":
                 "Each sequence brings a cache of its own; what stays are the weights.",
             "says: calls/launches/kernels/passes grow/grows/increase/rise, calls/launches/kernels/passes go/goes from/up, one call/pass/step/launch per/for sequence/each/every":
@@ -988,6 +988,7 @@ RUBRIC = Rubric(
         "The batch is 4 now, and the cache stays the same since all of them share one cache of 23.6 MB.",
         "The batch grows from 1 to 4, and so do the weights.",
         "It is the token axis that goes from 1 to 4; the weights stay at 23.6 MB.",
+        "The batch axis grows from 1 to 4, and each sequence reads its own 23.6 MB of weights.",
         "The number of calls grows from 1 to 4, one call per sequence, with the same weights.",
     ]},
     example_facts={"four": (4, 1), "one": (1, 1), "weights": 23_610_368},
