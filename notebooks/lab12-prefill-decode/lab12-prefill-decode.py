@@ -1340,6 +1340,7 @@ RUBRIC = Rubric(
                 "The keys and values of all earlier tokens are there, not of one.",
             "says: reads/read/finds/takes/gets/loads .. value/values/v of the last/latest/newest token only, reads/read/finds/takes/gets/loads .. value/values/v of the most recent token only":
                 "The keys and values of all earlier tokens are there, not of one.",
+            "says: prefill comes and reads, saves the prefill": "Prefill comes first and writes; it is decode that reads.",
             "says: saves/save/saving memory, saves is memory, need/needs less memory": "The cache takes memory; what it saves is computing the old tokens again.",
             "says: not/doesn't/don't/needn't/never .. attend to/over .. old/earlier/previous/past/prompt, attends/attend to itself only, attends/attend only to itself, attention is skipped/omitted, "
             "skips/skip/skipping the attention, skips/skip/skipping attention, saves/spares .. attention from":
@@ -1487,7 +1488,7 @@ RUBRIC = Rubric(
             "151 tokens go in, appended to the prompt":
                 "A later call takes one token, however long the text is: what grows is the cache.",
             "says: axis of heads/layers/logits/vocabulary": "What differs is how many tokens go in.",
-            "says: cache is the same, cache is always, cache remains at, cache keeps its/the 128, stays/remains/stay at 128": "The cache grows by one token in every later call.",
+            "says: cache is the same, cache is always, cache remains at, cache keeps its/the 128, cache is used up, cache goes down, starts with/at 151, stays/remains/stay at 128": "The cache grows by one token in every later call.",
             "vocabulary grow/increase": "The vocabulary is what it is; what grows is what attention looks back at.",
             "width grow/increase": "The width of the model is fixed.",
             "says: grows is the .. vocabulary/logits/batch/heads/layers/width/embedding/weights, grow is the .. vocabulary/logits/batch/heads/layers/weights, "
@@ -1559,7 +1560,11 @@ RUBRIC = Rubric(
                  "user .. fewer tokens, request .. fewer tokens, rider .. fewer tokens, person .. fewer tokens, each .. fewer tokens, one .. fewer tokens, sequence .. fewer tokens, per-user throughput, per-request throughput, per-user tokens/s, per-user tokens per second, "
                  "each user .. more tokens, each request .. more tokens, each person .. more tokens, every user .. more tokens, every request .. more tokens, every person .. more tokens, single user .. more tokens, single request .. more tokens",
     },
-    slots={"trade-off": Slot(learned="lab12 trade-off 03a5f580569648c9", trend=Trend(
+    slots={"trade-off": Slot(learned="lab12 trade-off 03a5f580569648c9", deny={
+            "says: copy/copies of the weights, own copy of them, weights occupy/take/need more": "The weights are there once, however many share the batch.",
+            "says: one/common cache for all, share/shares/sharing one/a kv/cache, use/uses one common kv/cache, cache is shared by/among/between all": "Each has its own cache; what is shared is the reading of the weights.",
+            "says: attend/attends to each other, influence/influences each other": "The sequences of a batch do not see each other.",
+        }, trend=Trend(
         "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up", "share": "down"}, asked="up",
         says={
             "throughput up":

@@ -1212,7 +1212,7 @@ RUBRIC = Rubric(
                 "says: pads/pad each/every/the/all/new, fill/fills .. with padding": "Nothing is padded for a newcomer: the requests lie end to end in one row.",
                 "says: sorts/sort the/all/waiting, sorts/sort requests/them": "First come, first served: nobody knows how long an answer becomes.",
                 "says: takes/take over the/its kv/cache, takes/take over the kv cache, hands/passes/hand/pass .. cache on, hands/passes/gives/hand/pass/give .. cache to the/a next/newcomer/new": "A cache is its request's own; a newcomer's prompt is prefilled.",
-                'says: "waits till", "waits until", "waits for the longest", "waits for the slowest", "waits for all", "scheduler waits for", "engine waits for", "server waits for", batch waits for, leave/leaves together, leave at the same, all requests/sequences leave, nobody can join/enter, no one can join/enter, no/without scheduler, without a scheduler, '
+                'says: "waits till", "waits until", "waits for the longest", "waits for the slowest", "waits for all", "scheduler waits for", "engine waits for", "server waits for", batch waits for, leave/leaves together, keeps the same, share of the weights, leave at the same, all requests/sequences leave, nobody can join/enter, no one can join/enter, no/without scheduler, without a scheduler, '
                 "never replace/remove/admit/swap/free, pauses/interrupts/stops the running, pauses/interrupts/stops the requests/sequences": "That is static batching: here who is in the batch is decided anew before every iteration.",
             },
             trend=Trend(  # two ideas are wanted beside the name of who does it: the finished leave, and the waiting come in
@@ -1330,12 +1330,12 @@ RUBRIC = Rubric(
                 "counts the prompt/length, columns are the prompt": "The packed row of a decode step holds one token of each request that runs.",
                 "says: axis/dimension/dim is/counts/means/holds the layers/heads/vocabulary/features/width/embedding, axis/dimension/dim is/counts/means/holds layers/heads/vocabulary/features/width/embedding": "The axes of input_ids count requests and tokens, nothing of the model.",
                 "says: axis/dim/dimension 0 shrinks/drops/decreases, axis 0 become/becomes/gets smaller/shorter, first axis/dimension shrinks/drops/decreases, shrinks as they/requests/rows, finished rows are dropped": "input_ids of the padded run keeps its six rows to the end.",
-                "says: is/counts/means the longest/prompt, is/means/counts the number of layers/heads/positions, counts the layers/positions/heads, how many padding, three/3 tokens have been, made so far, two of the/these three, two of three":
+                "says: is/counts/means the longest/prompt, is/means/counts the number of layers/heads/positions, counts the layers/positions/heads, tokens in each/the prompt, how many padding, three/3 tokens have been, made so far, two of the/these three, two of three":
                     "The axes of input_ids count requests and their new tokens in this step, nothing else.",
                 "says: that one/a request makes/generates/produces, each single request generates/makes, serves 1/one request, single request with three/3": "The packed row of a decode step holds one token of each request that runs.",
                 "says: axis/dim/dimension 1 counts/is/are/holds/has/means six/6, axis/dim/dimension 1 counts/holds/means the/all six/6, second axis/dimension counts/is/holds/has six/6, second axis/dimension counts/holds the six/6, "
                 "axis/dim/dimension 0 counts/holds/means three/3, axis/dim/dimension 0 counts/holds/means the three/3, first axis/dimension counts/holds three/3, first axis/dimension counts/holds the three/3, "
-                "counted by axis 1 in the padded, axis 0 is its/their one/single token, axis 0 is the one/single token": "In the padded run the six requests are rows, axis 0; in the packed one their three tokens lie along axis 1.",
+                "axis/dim/dimension 1 of the padded .. six/6, axis/dim/dimension 0 that counts the three/3, counted by axis 1 in the padded, axis 0 is its/their one/single token, axis 0 is the one/single token": "In the padded run the six requests are rows, axis 0; in the packed one their three tokens lie along axis 1.",
                 "says: axis/dim/dimension 0 counts/is/are/holds/means tokens, axis/dim/dimension 0 counts/is/holds the tokens, first axis/dimension counts/is/holds tokens, "
                 "first axis/dimension counts/is/holds the tokens, rows/row count/are/is/counts tokens, rows/row count/are/is/counts the tokens": "A row of the padded run is a request.",
             },
@@ -1398,7 +1398,11 @@ RUBRIC = Rubric(
                  "user .. fewer tokens, request .. fewer tokens, rider .. fewer tokens, person .. fewer tokens, each .. fewer tokens, one .. fewer tokens, sequence .. fewer tokens, per-user throughput, per-request throughput, per-user tokens/s, per-user tokens per second, "
                  "each user .. more tokens, each request .. more tokens, each person .. more tokens, every user .. more tokens, every request .. more tokens, every person .. more tokens, single user .. more tokens, single request .. more tokens",
     },
-    slots={"trade-off": Slot(learned="lab14 trade-off 6e2205b876160c44", trend=Trend(
+    slots={"trade-off": Slot(learned="lab14 trade-off 6e2205b876160c44", deny={
+            "says: copy/copies of the weights, own copy of them, weights occupy/take/need more": "The weights are there once, however many share the batch.",
+            "says: one/common cache for all, share/shares/sharing one/a kv/cache, use/uses one common kv/cache, cache is shared by/among/between all": "Each has its own cache; what is shared is the reading of the weights.",
+            "says: attend/attends to each other, influence/influences each other": "The sequences of a batch do not see each other.",
+        }, trend=Trend(
         "batch", gain={"throughput": "up"}, cost={"time": "up", "memory": "up", "share": "down"}, asked="up",
         says={
             "throughput up":
