@@ -1125,7 +1125,6 @@ RUBRIC = Rubric(
         },
     )},
     must_award={"state": [
-        "The UNet predicts which noise was added to the picture in training, and scheduler.step makes cleaner latents of that.",
         "Each step rewrites the noisy latent: the neural net estimates what is noise and the DDIM rule subtracts the right amount to land at the next noise level.",
         "It's the sample in latent space that evolves, with the sampler doing the evolving based on the noise the model reported.",
         "The tensor being modified is the latent one (4x16x16); modification is the job of the scheduler, with the noise prediction of the UNet as input.",

@@ -1515,7 +1515,7 @@ RUBRIC = Rubric(
               "says: picture/image/quality stays/remains exactly/precisely/just/completely the same": "It is another picture, further from the converged one.",
               "says: loop stops/ends halfway/midway/early, stops halfway/midway, rest of the noise, half of the noise": "The steps are wider, but they still go all the way to the end.",
               "says: model trains, trains in, trained in, training time, generalises/generalizes": "Nothing is trained here: the weights stay as they are.",
-              "says: resolution, half the size, half the pixels, adherence to, weight of the text, text gets": "The number of steps changes neither the size nor what the text is worth.",
+              "says: resolution .. worse/lower/smaller/half, resolution drops/falls/halves/gets/goes, lower/half/smaller/worse resolution, lower/half the resolution, half the size, half the pixels, adherence to, weight of the text, text gets": "The number of steps changes neither the size nor what the text is worth.",
               "says: half the memory, halves the memory": "The memory does not depend on the number of steps."},
         trend=Trend(
         "steps", gain={"quality": "up"}, cost={"time": "up", "compute": "up"}, asked="down", also={"jump": "down", "memory": "same"},

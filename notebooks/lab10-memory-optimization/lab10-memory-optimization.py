@@ -1121,7 +1121,7 @@ RUBRIC = Rubric(
     slots={"trade-off": Slot(
         learned="lab10 trade-off a963e0c051c87c4c",
         deny={"says: fewer weights, memory for/of the weights, prompt is followed, follow/follows the prompt, pay/pays with transfers, transfer of weights, transfers between cpu, weights need/take/use less, part of the weights": "Tiling moves nothing and leaves the weights alone.",
-              "says: weights are/is loaded/cut/split/divided, weights in pieces, between cpu, cpu and gpu, moved/moves .. cpu/disk, half precision, lower precision, fewer bits, float16, 16 bits, one picture/image at a time, unet": "Those are other knobs: tiling decodes the latents in pieces.",
+              "says: weights are/is loaded/cut/split/divided, weights in pieces, between cpu, cpu and gpu, moved/moves .. cpu/disk, half precision, lower precision, fewer bits, float16, 16 bits, one picture/image at a time, unet needs/takes/uses/runs": "Those are other knobs: tiling decodes the latents in pieces.",
               "says: scaled down, downscaled, downsampled, resized": "No tile is made smaller: each is decoded at its full size.",
               "says: same to the last bit, picture/image/output/result stays/remains same/identical/unchanged, so they agree, tiling is lossless, pay nothing, takes/needs the same time, same speed, for free, seams exactly correct, makes it exact, is/are/stays bit-identical, output is identical, bit for bit the same": "Tiles overlap, and each normalizes by itself."},
         trend=Trend(
