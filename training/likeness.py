@@ -2,8 +2,8 @@
 
     python training/likeness.py [--out FILE] [--measure]
 
-Learns the labelled answers of `tests/explanations` (all splits but `held`, no gamed ones) for every slot of a lab's rubric that names
-them (`Slot.learned`), and fits the logistic regression that weighs their likeness by Newton's method: each answer is compared with all
+Learns the labelled answers of `tests/explanations` (all splits but `held`, no gamed ones) and each rubric's own `must_award` and
+`must_deny` for every slot of a lab's rubric that names them (`Slot.learned`), and fits the logistic regression that weighs their likeness by Newton's method: each answer is compared with all
 others to the same question, not with itself. `--measure` leaves out one independent author after another and prints, at several
 thresholds, how many right and wrong slots the gate stops of those that the rubrics award.
 """
@@ -22,7 +22,7 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "explanations"))
 
-from answers import GAMED, load
+from answers import GAMED, load, prompts
 
 from inferlab.lab.explain import likeness
 from inferlab.lab.explain.grade import grade_slot, said
@@ -40,10 +40,11 @@ class Example(NamedTuple):
     said: likeness.Said
     right: bool
     awarded: bool
-    """By the rubric alone."""
+    """By the rubric alone; False where it was not asked."""
 
 
-def examples(rows) -> list[Example]:
+def examples(rows, graded: bool = False) -> list[Example]:
+    """The slots of labelled answers; `graded` says by the rubrics, too, whether they award them (slow)."""
     out = []
     for row in rows:
         if row.kind in GAMED or row.kind == "blank":
@@ -52,9 +53,16 @@ def examples(rows) -> list[Example]:
             for label, slot in rubric.slots.items():
                 text = row.explanation.get(slot.reads or label)
                 if slot.learned and text.strip():
-                    verdict = grade_slot(text, dataclasses.replace(slot, learned=""), rubric, row.facts).verdict
-                    out.append(Example(slot.learned, row.author, said(text, slot, rubric), bool(row.gold[label]), verdict == "award"))
+                    awarded = graded and grade_slot(text, dataclasses.replace(slot, learned=""), rubric, row.facts).verdict == "award"
+                    out.append(Example(slot.learned, row.author, said(text, slot, rubric), bool(row.gold[label]), awarded))
     return out
+
+
+def promises() -> list[Example]:
+    """The examples that the rubrics carry themselves."""
+    return [Example(slot.learned, "rubric", said(text, slot, rubric), right, right)
+            for rubrics, _ in prompts().values() for rubric in rubrics for label, slot in rubric.slots.items() if slot.learned
+            for right, texts in ((True, rubric.must_award), (False, rubric.must_deny)) for text in texts.get(label, [])]
 
 
 def answers_by_name(found: list[Example]) -> dict[str, list]:
@@ -62,6 +70,16 @@ def answers_by_name(found: list[Example]) -> dict[str, list]:
     for e in found:
         out[e.name].append((likeness.numbered(e.name, e.said), e.right))
     return dict(out)
+
+
+def learnable(graded: bool = False) -> list[Example]:
+    """All that the gate learns."""
+    return examples([row for row in load() if row.split != "held"], graded) + promises()
+
+
+def table(answers: dict[str, list]) -> dict[str, dict]:
+    """What is shipped of the answers, under each name's address."""
+    return dict(sorted((likeness.address(name), likeness.packed(kept)) for name, kept in answers.items()))
 
 
 def fit(found: list[Example], answers: dict[str, list]) -> list[float]:
@@ -115,16 +133,15 @@ def main() -> int:
     parser.add_argument("--out", type=pathlib.Path, default=OUT)
     parser.add_argument("--measure", action="store_true", help="leave out each independent author instead of writing the gate")
     args = parser.parse_args()
-    found = examples([row for row in load() if row.split != "held"])
     if args.measure:
-        measure(found)
+        measure(learnable(graded=True))
         return 0
+    found = learnable()
     answers = answers_by_name(found)
     weights = [round(w, 5) for w in fit(found, answers)]
-    slots = {likeness.address(name): likeness.packed(kept) for name, kept in sorted(answers.items())}
-    text = json.dumps({"weights": weights, "slots": dict(sorted(slots.items()))}, separators=(",", ":"))
+    text = json.dumps({"weights": weights, "slots": table(answers)}, separators=(",", ":"))
     args.out.write_bytes(gzip.compress(text.encode(), mtime=0))
-    print(f"{len(found)} slots of {len(slots)} questions, {args.out.stat().st_size:,} bytes, weights {weights}")
+    print(f"{len(found)} slots of {len(answers)} questions, {args.out.stat().st_size:,} bytes, weights {weights}")
     return 0
 
 

@@ -10,6 +10,7 @@ the batches whose name begins so and measures on them.
 """
 
 import argparse
+import dataclasses
 import json
 import pathlib
 import random
@@ -57,7 +58,7 @@ def examples():
                 else:
                     continue
                 for kind, one in found:
-                    if grade_slot(one, slot, rubric, row.facts).verdict == "award":
+                    if grade_slot(one, dataclasses.replace(slot, learned=""), rubric, row.facts).verdict == "award":
                         parts = [vocabulary(rubric).mend(s) for s in sentences(clean(one))]
                         for _ in range(1 if kind in ("good", "shuffled", "sorted", "reversed") else SALADS):
                             yield text_features(parts, bool(slot.award)), int(kind == "good"), kind, row.id

@@ -1,7 +1,7 @@
 """One test for each kind of mistake that answers of authors who had seen neither rubric nor engine showed."""
 
 import pytest
-from answers import prompts
+from answers import by_rubric_alone, prompts
 
 from inferlab.lab.explain import grade, parse
 
@@ -38,7 +38,7 @@ LABS = {"02": "lab02-denoising-step", "04": "lab04-scheduler-loop", "10": "lab10
     ("aside", "02", "state", "The UNet predicts the noise and the scheduler, by means of this prediction, makes the next latents.", "award"),
     ("noun, not verb", "02", "state", "The UNet guesses the noise and scheduler.step takes that guess and makes the next cleaner latents.", "award"),
     ("roles", "04", "state", "The latents are the accumulator; the net predicts and the DDIM scheduler computes their successor.", "award"),
-    ("unknown agent", "04", "state", "The latents are moved to the next level by scale_model_input, and scheduler.step only counts.", "review"),
+    ("unknown agent", "04", "state", "The latents are moved to the next level by scale_model_input, and scheduler.step only counts.", "deny"),
     ("contradiction", "04", "state", "The latents are updated by the scheduler; the latents are, however, never updated during the loop.", "deny"),
     # numbers
     ("called N times", "04", "axis", "The UNet gets called 8 times in my run, each time with a batch of 1.", "deny"),
@@ -52,5 +52,5 @@ LABS = {"02": "lab02-denoising-step", "04": "lab04-scheduler-loop", "10": "lab10
 ])
 def test_kind(kind, lab, slot, text, verdict):
     rubrics, facts = prompts()[LABS[lab]]
-    got = next(o[slot] for rubric in rubrics if slot in (o := grade(parse(f"{slot}: {text}\n", "x"), rubric, facts)))
+    got = next(o[slot] for rubric in map(by_rubric_alone, rubrics) if slot in (o := grade(parse(f"{slot}: {text}\n", "x"), rubric, facts)))
     assert got.verdict == verdict, (kind, got)

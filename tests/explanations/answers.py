@@ -10,7 +10,7 @@ from labrubrics import lab_names
 from labrubrics import rubrics as lab_rubrics
 from rubrics import PROMPTS
 
-from inferlab.lab.explain import Explanation, Outcome, grade, parse
+from inferlab.lab.explain import Explanation, Outcome, Rubric, grade, parse
 
 HERE = pathlib.Path(__file__).resolve().parent
 GAMED = frozenset(("stuffed", "salad", "shuffled", "echo", "labcopy", "injection", "alphabet", "unicode", "otherlang", "repeated", "contradiction",
@@ -34,6 +34,11 @@ class Row:
     def outcomes(self) -> dict[str, Outcome]:
         """The grader's outcome for each slot."""
         return {slot: o for rubric in self.rubrics for slot, o in grade(self.explanation, rubric, self.facts).items()}
+
+
+def by_rubric_alone(rubric: Rubric) -> Rubric:
+    """The rubric without the gate of likeness behind it."""
+    return dataclasses.replace(rubric, slots={name: dataclasses.replace(slot, learned="") for name, slot in rubric.slots.items()})
 
 
 def cell(fields: dict[str, str], head: str = "") -> Explanation:

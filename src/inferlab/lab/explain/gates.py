@@ -21,7 +21,8 @@ _INJECTION = re.compile(
     r"|\b(?:award|give|grant|assign|deserve|get|receive|return|set|record|mark|score|grade|rate)s?\b[^.\n]{0,50}\b(?:full|max(?:imum)?|all|top|perfect|100\s?%)"
     r"[^.\n]{0,12}\b(?:marks?|points?|credit|scores?|grades?)\b"
     r"|\bfull (?:marks?|points?|credit|score)\b|\bmaximum (?:marks?|points?|credit|score)\b"
-    r"|\b(?:the|dear|hey|hello|note to|message to|for the|to the)\s+(?:auto-?)?(?:grader|marker|grading|evaluator|examiner|rater|assessor|teacher|instructor|tutor)\b"
+    r"|\b(?:the|dear|hey|hello|note to|message to|for the|to the)\s+(?:auto-?)?(?:grader|marker|grading|evaluator|examiner|rater|assessor|instructor|tutor)\b"
+    r"|\b(?:dear|hey|hello|note to (?:the|my)|message to (?:the|my))\s+teacher\b"
     r"|\b(?:auto-?grader|grader|grading (?:system|model|script|engine|bot)|llm (?:judge|marker|reading|that (?:reads|grades|marks|checks))|(?:dear|hey|hello) llm|language model grader|evaluator|examiner)\b"
     r"|\b(?:mark|grade|score|rate|treat|count|accept|consider|classify|judge)\b[^.\n]{0,40}\b(?:as|is)\s+(?:fully\s+|entirely\s+|completely\s+)?"
     r"(?:correct|right|passed|pass|award(?:ed)?|valid|complete|perfect|true)\b"
@@ -32,7 +33,7 @@ _INJECTION = re.compile(
     r"|\b(?:verdict|score|points|state|axis|grade|award)\s*(?:=|==|:=)\s*[\"']?(?:\d|award|true|pass|full|correct|max)"
     r"|\bas (?:the|an?|your) (?:course |lab )?(?:author|instructor|teacher|admin\w*|developer|creator)\b"
     r"|\byou (?:are|must|should|will|have to) (?:now )?(?:an? |the )?(?:award|grade|grading|mark|accept|give|ai|assistant|model|pass)"
-    r"|\b(?:system|assistant|user|developer)\s*(?:prompt|message|override)?\s*[:>\]]|<\|?/?(?:system|im_start|inst|grading|script|answer)\b"
+    r"|\b(?:system|assistant|user|developer)\s*(?:(?:prompt|message|override)\s*[:>\]]|[>\]])|\b(?:system|developer)\s*:|(?:^|\n)\s*assistant\s*:|<\|?/?(?:system|im_start|inst|grading|script|answer)\b"
     r"|\bassert true\b|\bprint\s*\(|\bexec\s*\(|\breturn (?:award|true|1|outcome)\b|\boutcome\s*\(|\bimport os\b|\b(?:answer|explanation|this|it|i|must|should|will|please) pass(?:es)? (?:all|the) (?:check|test|gate)s?\b"
     r"|\b(?:rubric|hidden test|must_award)s?\b|\bverdict\s*[:=]|\b(?:my|the|your|final) verdict is\b|\bplease (?:award|accept|give|pass|mark|grade|be (?:kind|generous|lenient))\b"
     r"|\bi (?:really )?(?:deserve|need) (?:the |these |this |full |all )?(?:points?|marks?|credit|pass)\b", re.IGNORECASE)
@@ -198,14 +199,15 @@ def overlap(text: str, source: str) -> tuple[float, str]:
 
 def repeats(parts: list[Sentence]) -> str:
     """What a text says more than once in the same words, "" if nothing."""
-    seen: list[str] = []
+    seen: list[tuple[str, list[str]]] = []
     for s in parts:
-        line = " ".join(t.stem for t in s.words)
+        line, numbers = " ".join(t.stem for t in s.words), [t.word for t in s.words if t.kind == "amount"]
         if len(s.words) >= 4:
-            for old in seen:
-                if fuzz.ratio(line, old, score_cutoff=93) >= 93:
+            for old, other in seen:
+                # `axis 0 counts 6 requests`, `axis 1 counts 3 requests`: a contrast says two things
+                if fuzz.ratio(line, old, score_cutoff=93) >= 93 and sorted(numbers) == sorted(other):
                     return s.text
-            seen.append(line)
+            seen.append((line, numbers))
     words = [t.word if t.kind == "amount" else t.stem for s in parts for t in s.words]
     pairs: dict[tuple, int] = {}
     for gram in zip(words, words[1:], words[2:], strict=False):

@@ -71,7 +71,7 @@ def read(parts: list[Sentence], words: Vocabulary, found: Iterable[Relation]) ->
             if token.word in _BREAKS:
                 clauses.append([])
             elif token.kind in ("word", "amount"):
-                clauses[-1].append(NUMBER if token.kind == "amount" else token.stem)
+                clauses[-1].append(f"{NUMBER}{token.amount.value}" if token.kind == "amount" else token.stem)
             i += 1
         statements |= {f"{e.quantity} {e.sign}" for e in effects(s)}
     for r in found:
@@ -195,13 +195,16 @@ class Learned:
             len(one.content) / 10,
             float(said.reasons),
             float(said.sentences),
-            float(said.tokens.count(NUMBER)),
+            float(sum(token.startswith(NUMBER) for token in said.tokens)),
         ]
 
 
 def doubt(name: str, said: Said) -> float:
     """How likely an answer is wrong, in (0, 1), by the answers learned under `name`; KeyError where there are none."""
-    found = learned(name).features(said, numbered(name, said))
+    known, one = learned(name), numbered(name, said)
+    if one.clauses and all(known.nearest(clause)[1] > 0.999 for clause in one.clauses):
+        return 0.0  # every clause stands in a right answer
+    found = known.features(said, one)
     x = math.fsum(w * f for w, f in zip(_table()["weights"], found, strict=True))
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, x))))
 

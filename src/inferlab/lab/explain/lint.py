@@ -57,6 +57,8 @@ class LintReport:
 
     def _footer(self) -> str:
         trace = "Numbers were looked up in your own trace." if self.has_trace else "No trace was found to look numbers up in."
+        if any(ok is False for f in self.fields for _, ok in f.numbers):
+            trace += " One that you worked out yourself, or took from the question, need not stand there."
         return trace + " This view shows the form and how your sentences are read; it does not know what is right."
 
     def _repr_html_(self) -> str:

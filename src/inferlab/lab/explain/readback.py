@@ -32,8 +32,9 @@ _SHARED = ("batch", "weights", "heads", "device", "tokens", "calls")
 _SUBJECTS = (
     terms("latents", "scheduler", "unet", "noise", "vae", "image", "prompt", "guidance", "channels", "spatial", "steps", "loop", "tiles", "sequence", *_SHARED,
           scheduler="+ddim step*, scheduler step*", tiles="tile, tiles, tiling, tiled, window*, patch*, piece*, chunk*, crop*"),
-    terms("cache", "keys", "prefill", "decode", "sequence", "head_dim", "logits", "draft", "target", "requests", "prefix", "blocks", *_SHARED,
-          steps="step*, iteration*, round, rounds", model="model*, network, transformer, language model, llm, attention"),
+    {**terms("scheduler", "cache", "keys", "prefill", "decode", "sequence", "head_dim", "logits", "draft", "target", "requests", "prefix", "blocks", *_SHARED,
+             steps="step*, iteration*, round, rounds", model="model*, network, transformer, language model, llm, attention", scheduler="scheduler*"),
+     "all-reduce": "all-reduce*, all reduce*, allreduce*, all_reduce*"},
 )
 _COUNTED = ("batch", "channels", "spatial", "steps", "calls", "tiles", "sequence", "heads", "head_dim", "tokens", "requests", "blocks", "device")
 _PULLED = ("steps", "batch", "tokens", "sequence", "tiles", "requests", "guidance", "cache", "draft", "prefix", "blocks", "device", "heads")
@@ -108,7 +109,8 @@ def read_back(label: str, text: str, facts: Mapping[str, object] | None = None, 
     return read + [found for found in out if isinstance(found, NotRead)][:MOST]
 
 
-_DEEDS = frozenset(("changes", "denoises", "makes", "keeps", "splits", "grows", "decodes", "moves", "avoids", "recomputes", "shrinks"))
+_WHOLE = frozenset(("grows", "shrinks"))
+"""Deeds that need no object."""
 
 
 def _on_the_whole(label: str, read: list[Statement]) -> list[str]:
@@ -116,16 +118,15 @@ def _on_the_whole(label: str, read: list[Statement]) -> list[str]:
     claims = [c for c in read if isinstance(c, Claim) and not c.stance]
     counts = [c for c in read if isinstance(c, Count)]
     if label == "state" and claims:
-        deeds = [c for c in claims if c.verb in _DEEDS or VERB_INDEX.get(phrase(c.verb), frozenset()) & _DEEDS]
-        if not (any(c.subject for c in deeds) and any(c.object for c in deeds)):
-            return ["who changes what was not read: say it in one short sentence, like `X changes Y`, with the names in your trace."]
+        if not any(c.subject and c.object or c.subject and VERB_INDEX.get(phrase(c.verb), frozenset()) & _WHOLE for c in claims):
+            return ["who does what to what was not read in one sentence: say it in one, like `X changes Y` or `X reads Y`, with the names in your trace."]
         if any((c.subject + " and " + c.object).count(" and ") >= 4 for c in claims):
             return ["a long sentence was read as one deed on many things: split it, one statement a sentence."]
     ways = [d for d in read if isinstance(d, Direction)]
     if label == "trade-off" and ways and len({d.lever for d in ways}) == 1 and not any(d.stance for d in ways):
         better = {lex.GOOD[d.quantity] * {"up": 1, "down": -1, "unchanged": 0}[d.way] > 0 for d in ways}
         if len(better) == 1:
-            return [f"only what gets {'better' if better == {True} else 'worse'} was read: say the other side in a sentence of its own, like `it takes longer` or `the peak is lower`."]
+            return [f"only what gets {'better' if better == {True} else 'worse'} was read: say the other side in a sentence of its own, like {'`it takes longer` or `it needs more memory`' if better == {True} else '`it is faster` or `the peak is lower`'}."]
     if label == "axis" and counts and all(c.thing == "number" or c.thing == "shape" and len(re.findall(r"\d+", c.number)) < 3 for c in counts):
         return [f"it was not read what {next((c.number for c in counts if c.thing == 'number'), counts[0].number)} counts: name the axis beside its number, or quote the whole shape."]
     return []
