@@ -1,6 +1,11 @@
 """The short way of an all-modules trace stands in for torch's own call: what torch does there must still happen."""
 
+import gc
+import warnings
+
+import pytest
 import torch
+import zoo
 from torch import nn
 from torch.nn.modules import module as stock
 
@@ -70,3 +75,93 @@ def test_points_of_one_signature_share_what_they_compare_with():
         model(torch.ones(2, 3))
         known = {id(point.known_in) for point in t._recorder.points if point.known_in[3] >= 0}
     assert len(known) == 1
+
+
+def recorded(model, run, **options) -> list:
+    """All that a trace records of a run but times, threads and levels of memory."""
+    torch.manual_seed(0)
+    with trace(model, depth="all", **options) as t:
+        run()
+    return [{k: v for k, v in row.items() if k not in ("ms", "thread")} for row in t.rows()]
+
+
+def test_the_short_way_records_what_the_usual_one_does(monkeypatch):
+    pipe, arguments = zoo.PIPELINES["stable_diffusion"]()
+    short = recorded(pipe, lambda: pipe(**arguments))
+    monkeypatch.setattr(lean, "_KNOWN_IMPL", False)
+    usual = recorded(pipe, lambda: pipe(**arguments))
+    assert len(short) > 500
+    assert short == usual
+
+
+class Pair(nn.Module):
+    def forward(self, *args, **kwargs):
+        return (*args, *kwargs.values())
+
+
+def test_a_call_that_differs_in_anything_from_the_last_one_is_told_apart(monkeypatch):
+    model = nn.ModuleDict({"pair": Pair()})
+    x, y = torch.ones(2, 3), torch.ones(3, 2)
+    calls = [
+        ((x, y), {}), ((x, y), {}), ((y, x), {}), ((x, y.double()), {}), ((x, y.to("meta")), {}), ((x, None), {}),
+        ((x,), {}), ((x,), {"a": y}), ((x,), {"b": y}), ((x,), {"b": y, "a": None}), ((x,), {"a": None, "b": y}),
+        ((x, 1), {}), ((x, True), {}), ((x, 1.0), {}), ((x, 1), {}), ((x, "1"), {}), ((x, [y]), {}), ((x, [x]), {}),
+        ((x, nn.Parameter(y)), {}), ((x, y), {}), ((), {}), ((None,), {}), ((x,), {}), ((y,), {}), ((x[None],), {}),
+    ]
+
+    def run():
+        for args, kwargs in calls:
+            model["pair"](*args, **kwargs)
+
+    short = recorded(model, run)
+    monkeypatch.setattr(lean, "_KNOWN_IMPL", False)
+    assert short == recorded(model, run)
+    assert len(short) == len(calls)
+
+
+def test_a_tensor_without_a_shape_goes_through():
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # nested tensors are a prototype
+        x = torch.nested.nested_tensor([torch.ones(2, 4), torch.ones(3, 4)])
+    with torch.no_grad(), trace(model, depth="all") as t:
+        y = model(x)
+        model(torch.ones(2, 4))
+    assert y.is_nested
+    assert t["0"].calls == 2
+    assert t["0"][1].outputs.shape == (2, 4)
+    assert any("could not be described" in note for note in t.notes)
+
+
+def test_a_class_and_its_subclass_are_both_recorded_once():
+    class Own(nn.Identity):
+        def __call__(self, *args, **kwargs):
+            return super().__call__(*args, **kwargs)
+
+    class Derived(nn.Identity):
+        pass
+
+    model = nn.Sequential(nn.Identity(), Derived(), Own())
+    stranger = Derived()
+    with trace(model, depth="all") as t:
+        stranger(model(torch.ones(1)))
+    assert t.names == ["Sequential", "0", "1", "2"]
+    assert len(t) == 4
+    assert not lean.POINTS
+    assert not lean._patches
+    assert Derived.__call__ is nn.Module.__call__
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_module_that_dies_leaves_its_place(count):
+    model = nn.Sequential(nn.Identity(), nn.Identity(), nn.Identity())
+    with trace(model, depth="all") as t:
+        model(torch.ones(1))
+        placed = len(lean.POINTS)
+        for _ in range(count):
+            del model[-1]
+        gc.collect()
+        assert len(lean.POINTS) == placed - count
+        model(torch.ones(1))
+    assert t["0"].calls == 2
+    assert t["2"].calls == 1

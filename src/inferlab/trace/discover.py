@@ -237,14 +237,14 @@ def named_modules(root: Module, prefix: str = "") -> list:
     waiting = [(prefix, root)]
     while waiting:
         name, module = waiting.pop()
-        known = id(module) in seen
-        found.append((name, module, known))
-        if known:
-            continue
+        count = len(seen)
         seen.add(id(module))
-        for child, part in reversed(list(module._modules.items())):
-            if part is not None:
-                waiting.append((f"{name}.{child}" if name else child, part))
+        known = len(seen) == count
+        found.append((name, module, known))
+        parts = module._modules
+        if parts and not known:
+            stem = f"{name}." if name else ""
+            waiting += [(stem + child, part) for child, part in reversed(list(parts.items())) if part is not None]
     return found
 
 

@@ -285,7 +285,7 @@ class Instrument(Placing):
 
     def _add_library_points(self) -> None:
         """KV caches and offloading hooks: made inside calls, so their classes are watched."""
-        placed = {(patch.holder, patch.name) for patch, key, _ in self._placed if key is None}
+        placed = {(patch.holder, patch.name) for patch in self._shared}
         for cls, method in moves.cache_methods(self._classes):
             if (cls, method) not in placed:
                 function = vars(cls)[method]

@@ -1,16 +1,19 @@
 """The short way that module calls of an all-modules trace take: one Python frame, no table of points.
 
 On a GPU a pipeline's call is mostly bound by the host that launches its kernels, so every microsecond here is a
-microsecond of the call. This frame takes the place of `Module._wrapped_call_impl` and, for a module without hooks, of
-`Module._call_impl`, too: a traced call is no deeper than an untraced one.
+microsecond of the call. Between two boundaries the kernels' launches fill the processor's caches, so that what costs most
+is to touch memory: all classes of modules share one function, one table of points and one code object, which is then still
+near, and a point holds first what is read of it. The function takes the place of `Module._wrapped_call_impl` and, for a
+module without hooks, of `Module._call_impl`, too: a traced call is then no deeper than an untraced one.
 """
 
 import functools
 from threading import get_ident
 from time import perf_counter_ns
 
-import torch
-from torch import Tensor
+import torch.jit._trace as _jit
+from torch import Tensor, compiler
+from torch.compiler import is_dynamo_compiling
 from torch.nn import Module
 from torch.nn.modules import module as _stock
 
@@ -33,105 +36,154 @@ _KNOWN_IMPL = _KNOWN and _STOCK_IMPL.__code__.co_names[:13] == (
     *_HOOKS,
     *_GLOBAL_HOOKS,
 )
+# `Module._slow_forward`, which jit's tracing takes, is `forward` unless this names the modules for it.
+_KNOWN_IMPL = _KNOWN_IMPL and hasattr(_jit, "_trace_module_map")
+# dictionaries that torch fills and empties, but never replaces
+_all_before_back, _all_back, _all_after, _all_before = (getattr(_stock, name, None) for name in _GLOBAL_HOOKS)
+
+POINTS: dict = {}  # id(module) -> its point, of every module whose calls take the short way
+_patches: dict = {}  # class -> its patch, of every class whose `__call__` is `short_call` now
 
 
-def recorded_call(patch, own):
-    """`__call__` of a module class while traces record it.
+def recorded_call(patch):
+    """`__call__` of a module class while traces record it: `short_call`, or a function of its own for a class that has
+    another `__call__` or `_call_impl` than `Module`. Sets `patch.lean` to the table of the short way, or to None."""
+    holder = patch.holder
+    own = holder.__call__
+    if holder is not Module and own in (Module.__call__, short_call):  # inherited, of a class that is traced, too, perhaps
+        usual = holder._call_impl is _STOCK_IMPL and holder._compiled_call_impl is None
+        if usual and _KNOWN_IMPL and not any(hasattr(holder, name) for name in _HOOKS):
+            patch.lean = POINTS
+            _patches[holder] = patch
+            return short_call
+        own = None
+    return _other_call(patch, own)
 
-    `own` is the class's own `__call__`, or None where it inherits that of `Module`, which is then looked up at each call:
-    torch.fx replaces it, too.
-    """
-    entries, lean, adopt = patch.entries, patch.lean, patch.adopt
-    is_compiling, compiler = torch.compiler.is_dynamo_compiling, torch.compiler
-    direct = own is None and _KNOWN
-    bare = direct and _KNOWN_IMPL and patch.holder._call_impl is _STOCK_IMPL
-    tracing = torch._C._get_tracing_state
-    # dictionaries that torch fills and empties, but never replaces
-    all_back, all_before_back, all_after, all_before = (getattr(_stock, n, None) for n in (
-        "_global_backward_hooks", "_global_backward_pre_hooks", "_global_forward_hooks", "_global_forward_pre_hooks"))
+
+def forget(patch) -> None:
+    """Takes the points of a patch that is removed off the short way."""
+    if _patches.get(patch.holder) is patch:
+        del _patches[patch.holder]
+        for key in patch.entries:
+            POINTS.pop(key, None)
+
+
+def _other_call(patch, own):
+    """`own` is the class's own `__call__`; None stands for that of `Module`, which is looked up at each call: torch.fx
+    replaces it, too."""
+    entries, adopt = patch.entries, patch.adopt
 
     @functools.wraps(own or Module.__call__)
     def traced(self, *args, **kwargs):
-        if is_compiling() or compiler._is_compiling_flag:  # as torch.compiler.is_compiling(), a frame shorter
-            return (own or Module.__call__)(self, *args, **kwargs)
-        point = lean.get(id(self))
-        if point is None:
-            original = own or Module.__call__
-            points = entries.get(id(self)) or adopt(self)
-            if points is None:
-                return original(self, *args, **kwargs)
-            return points[0].run(points, 0, original, (self, *args), kwargs)
-        recorder = point.recorder
-        log = recorder.logs.get(get_ident()) or recorder.open_log()
-        seq = log.count
-        log.count = seq + 1
-        parent, above = log.seq, log.point
-        log.seq, log.point = seq, point
-        start = 0
-        inputs = -1
-        try:
-            if not direct or Module.__call__ is not _STOCK or self._compiled_call_impl is not None:
-                call = functools.partial(own or Module.__call__, self)
-            elif (
-                not bare
-                or self._forward_hooks
-                or self._forward_pre_hooks
-                or self._backward_hooks
-                or self._backward_pre_hooks
-                or all_after
-                or all_before
-                or all_back
-                or all_before_back
-                or Module._call_impl is not _STOCK_IMPL
-                or tracing() is not None
-            ):
-                call = self._call_impl
-            else:
-                call = self.forward
-            # A module mostly gets what it got last time: then its signatures are compared, not looked up.
-            if not kwargs and len(args) == 1 and type(args[0]) is Tensor:
-                value = args[0]
-                shape, dtype, device, inputs = point.known_in
-                if value.shape != shape or value.dtype is not dtype or value.device != device:
-                    inputs = _new_input(recorder, point, value)
-                start = perf_counter_ns()
-                output = call(value)
-            else:
-                inputs = recorder.inputs_of(point, args, kwargs)
-                start = perf_counter_ns()
-                output = call(*args, **kwargs)
-            end = perf_counter_ns()
-        except BaseException as error:
-            end = perf_counter_ns()
-            log.seq, log.point = parent, above
-            log.rows.extend((seq, point.id, parent, inputs, -1, start or end, end, recorder.error(error)))
-            raise
-        log.seq, log.point = parent, above
-        if type(output) is Tensor:
-            shape, dtype, device, outputs = point.known_out
-            if output.shape != shape or output.dtype is not dtype or output.device != device:
-                outputs = _new_output(recorder, point, output)
-        else:
-            outputs = recorder.output_of(point, output)
-        at = log.at
-        if at == FULL:
-            log.flush()
-            at = log.at
-        log.at = at + RECORD
-        pack_into(log.waiting, at, seq, point.id, parent, inputs, outputs, start, end, 0)
-        return output
+        original = own or Module.__call__
+        if is_dynamo_compiling() or compiler._is_compiling_flag:
+            return original(self, *args, **kwargs)
+        points = entries.get(id(self)) or adopt(self)
+        if points is None:
+            return original(self, *args, **kwargs)
+        return points[0].run(points, 0, original, (self, *args), kwargs)
 
     return traced
 
 
-def _new_input(recorder, point, value) -> int:
-    found = recorder.intern(((spec.tensor_key(value),), (), ()), point)
-    key = recorder.keys[found][0][0]
-    point.known_in = recorder.known.setdefault(found, (*key, found))  # at once: replicas run in several threads
-    return found
+def _usual_call(self, args, kwargs):
+    """A call of a module that has no point for the short way: several traces, a rule, or no trace of it at all."""
+    patch = next((_patches[cls] for cls in type(self).__mro__ if cls in _patches), None)
+    points = patch and (patch.entries.get(id(self)) or patch.adopt(self))
+    if not points:
+        return Module.__call__(self, *args, **kwargs)
+    return points[0].run(points, 0, Module.__call__, (self, *args), kwargs)
 
 
-def _new_output(recorder, point, value) -> int:
-    found = recorder.intern(spec.tensor_key(value), point)
-    point.known_out = recorder.known.setdefault(found, (*recorder.keys[found], found))
-    return found
+@functools.wraps(Module.__call__)
+def short_call(self, *args, **kwargs):
+    if is_dynamo_compiling() or compiler._is_compiling_flag:  # as torch.compiler.is_compiling(), a frame shorter
+        return Module.__call__(self, *args, **kwargs)
+    point = POINTS.get(id(self))
+    if point is None:
+        return _usual_call(self, args, kwargs)
+    log = point.logs.get(get_ident()) or point.recorder.open_log()
+    seq = log.count
+    log.count = seq + 1
+    parent, above = log.seq, log.point
+    log.seq, log.point = seq, point
+    start = 0
+    inputs = -1
+    try:
+        held = self.__dict__
+        if (
+            held["_forward_hooks"]
+            or held["_forward_pre_hooks"]
+            or held["_backward_hooks"]
+            or held["_backward_pre_hooks"]
+            or "_compiled_call_impl" in held
+            or _all_after
+            or _all_before
+            or _all_back
+            or _all_before_back
+            or _jit._trace_module_map is not None
+            or Module.__call__ is not _STOCK
+            or Module._call_impl is not _STOCK_IMPL
+        ):
+            inputs = point.recorder.inputs_of(point, args, kwargs)
+            call = functools.partial(Module.__call__, self)
+            start = perf_counter_ns()
+            output = call(*args, **kwargs)
+        elif kwargs or len(args) != 1 or type(args[0]) is not Tensor:
+            inputs = point.recorder.inputs_of(point, args, kwargs)
+            start = perf_counter_ns()
+            output = self.forward(*args, **kwargs)
+        else:
+            # A module mostly gets what it got last time: then its signatures are compared, not looked up.
+            value = args[0]
+            shape, dtype, device, inputs = point.known_in
+            try:
+                if value.shape != shape or value.dtype is not dtype or value.device != device:
+                    inputs = _new_input(point, value)
+            except RuntimeError:  # a nested tensor has no shape
+                inputs = point.recorder.inputs_of(point, args, kwargs)
+            start = perf_counter_ns()
+            output = self.forward(value)
+        end = perf_counter_ns()
+    except BaseException as error:
+        end = perf_counter_ns()
+        log.seq, log.point = parent, above
+        log.rows.extend((seq, point.id, parent, inputs, -1, start or end, end, point.recorder.error(error)))
+        raise
+    log.seq, log.point = parent, above
+    if type(output) is Tensor:
+        shape, dtype, device, outputs = point.known_out
+        try:
+            if output.shape != shape or output.dtype is not dtype or output.device != device:
+                outputs = _new_output(point, output)
+        except RuntimeError:
+            outputs = point.recorder.output_of(point, output)
+    else:
+        outputs = point.recorder.output_of(point, output)
+    at = log.at
+    if at == FULL:
+        log.flush()
+        at = log.at
+    log.at = at + RECORD
+    pack_into(log.waiting, at, seq, point.id, parent, inputs, outputs, start, end, 0)
+    return output
+
+
+def _new_input(point, value) -> int:
+    key, recorder = spec.tensor_key(value), point.recorder
+    known = recorder.known_inputs.get(key)
+    if known is None:
+        found = recorder.intern(((key,), (), ()), point)
+        known = recorder.known_inputs.setdefault(key, (*recorder.keys[found][0][0], found))
+    point.known_in = known  # at once: replicas run in several threads
+    return known[3]
+
+
+def _new_output(point, value) -> int:
+    key, recorder = spec.tensor_key(value), point.recorder
+    known = recorder.known_outputs.get(key)
+    if known is None:
+        found = recorder.intern(key, point)
+        known = recorder.known_outputs.setdefault(key, (*recorder.keys[found], found))
+    point.known_out = known
+    return known[3]

@@ -11,9 +11,8 @@ import threading
 import types
 
 import torch
-from torch.nn import Module
 
-from .lean import recorded_call
+from . import lean
 
 LOCK = threading.RLock()
 _MISSING = object()
@@ -73,7 +72,7 @@ class Patch:
     def __init__(self, holder, name: str, flavour: str):
         self.holder, self.name, self.flavour = holder, name, flavour
         self.entries: dict = {}
-        self.lean: dict = {}  # id(instance) -> its point, where that is one without rules: the short way
+        self.lean = None  # the table of the short way, where calls take it
         self.adopters: list = []  # called with an instance that nobody registered; may return points
         self.everywhere: tuple = ()  # points for calls whose instance nobody registered: functions, caches, hooks
         self.users = 0
@@ -120,10 +119,8 @@ class Patch:
         self._place(_dressed(traced, original))
 
     def _install_module(self):
-        """`__call__` of a module class: `Module.__call__` is looked up at each call, as torch.fx replaces it too."""
-        inherits = self.holder is not Module and self.holder.__call__ is Module.__call__
-        own = None if inherits else self.holder.__call__
-        self._place(recorded_call(self, own))
+        """`__call__` of a module class, see lean.py."""
+        self._place(lean.recorded_call(self))
 
     def _install_static(self):
         original = getattr(self.holder, self.name)
@@ -186,10 +183,11 @@ class Patch:
             self.entries[key] = points
         else:
             self.entries.pop(key, None)
-        if len(points) == 1 and getattr(points[0], "lean", False):
-            self.lean[key] = points[0]
-        else:
-            self.lean.pop(key, None)
+        if self.lean is not None:
+            if len(points) == 1 and getattr(points[0], "lean", False):
+                self.lean[key] = points[0]
+            else:
+                self.lean.pop(key, None)
 
     # -- which points a call belongs to ------------------------------------------------------------------------
 
@@ -232,8 +230,8 @@ def discard(patch: Patch) -> None:
     with LOCK:
         patch.users = 0
         patch.remove()
+        lean.forget(patch)
         patch.entries.clear()
-        patch.lean.clear()
         patch.adopters.clear()
         patch.everywhere = ()
         _patches.pop((id(patch.holder), patch.name), None)

@@ -3,9 +3,12 @@
 import fnmatch
 import re
 import weakref
+from collections import Counter
+
+import torch
 
 from . import discover, patches
-from .record import FullPoint, Point, Recorder
+from .record import FullPoint, ModulePoint, Recorder
 
 
 class Placing:
@@ -21,6 +24,7 @@ class Placing:
         self.components: dict = {}  # name -> object, as found
         self.pipelines: list = []
         self._placed: list = []  # (patch, id or None, point)
+        self._shared: set = set()  # patches that record calls of any instance
         self._known: dict = {}  # id(object) -> reference that empties the tables when the object dies
         self._held: list = []  # objects that cannot be referenced weakly
         self._copies: dict = {}  # component name -> how many unknown instances of its class were adopted
@@ -39,7 +43,7 @@ class Placing:
             return FullPoint(
                 self.recorder, name, "module", owner, rule, parameters, base=base, keep=self._keeps(name)
             )
-        return Point(self.recorder, name, "module", owner, rule, parameters, coarse=False, base=base)
+        return ModulePoint(self.recorder, name, owner, parameters, base)
 
     def _place_module(self, module, point, name) -> None:
         self._place(patches.acquire(type(module), "__call__", "module"), id(module), point)
@@ -50,8 +54,10 @@ class Placing:
         """Points for many modules, and the ids of those that have one. A model has a thousand modules of thirty classes:
         what depends on the class alone is found out once."""
         plans: dict = {}  # class -> its patch, or None where its modules are never called
+        scripts: set = set()
         chosen = set()
         placed, hooks, originals = self._placed, self._originals, patches.originals
+        recorder, known, forget = self.recorder, self._known, self._forget
         base = owner.partition(":")[2] if owner.startswith("component:") else None
         with patches.LOCK:
             for name, part in named:
@@ -64,17 +70,26 @@ class Placing:
                     continue
                 else:
                     patch = plans[cls] = patches.acquire(cls, "__call__", "module")
-                if discover.is_compiled(part):
+                    if issubclass(cls, torch.jit.ScriptModule):
+                        scripts.add(cls)
+                held = vars(part)
+                compiled = cls in scripts or "forward" in held or "_compiled_call_impl" in held or "_orig_mod" in part._modules
+                if compiled and discover.is_compiled(part):
                     self._say_compiled(name)
                 parameters = None if self.keep else self._forwards.get(cls)
                 if parameters is None:
                     point = self._module_point(name, part, owner, 0, coarse=False)
                 else:
-                    point = Point(self.recorder, name, "module", owner, 0, parameters, coarse=False, base=base)
+                    point = ModulePoint(recorder, name, owner, parameters, base)
                 key, shared = id(part), id(part._forward_hooks)
                 chosen.add(key)
-                self._remember(part)
-                patch.set_points(key, (*patch.entries.get(key, ()), point))
+                if key not in known:
+                    known[key] = weakref.ref(part, forget)
+                if key in patch.entries or not point.lean or patch.lean is None:
+                    patch.set_points(key, (*patch.entries.get(key, ()), point))
+                else:  # as that would, for a thousand modules
+                    patch.entries[key] = (point,)
+                    patch.lean[key] = point
                 placed.append((patch, key, point))
                 originals[shared] = key
                 hooks.append(shared)
@@ -108,18 +123,17 @@ class Placing:
     def _place_everywhere(self, patch, point) -> None:
         patch.everywhere = (*patch.everywhere, point)
         self._placed.append((patch, None, point))
+        self._shared.add(patch)
 
     def remove(self) -> None:
         """Takes every point away; the last trace of a class puts the class back as it was."""
         with patches.LOCK:
-            ours: dict = {}
-            for patch, _, _ in self._placed:
-                ours[patch] = ours.get(patch, 0) + 1
+            ours = Counter([patch for patch, _, _ in self._placed])
             mine = {patch for patch, count in ours.items() if patch.users == count}  # no other trace uses them
             for patch in reversed(ours):
                 if patch in mine:
                     patches.discard(patch)
-            for patch, key, point in reversed(self._placed):
+            for patch, key, point in reversed(self._placed) if len(mine) < len(ours) else ():
                 if patch in mine:
                     continue
                 if key is None:
@@ -129,6 +143,7 @@ class Placing:
                     patch.set_points(key, tuple(p for p in patch.entries.get(key, ()) if p is not point))
                 patches.release(patch)
             self._placed.clear()
+            self._shared.clear()
             for key in self._originals:
                 patches.originals.pop(key, None)
             self._originals.clear()
@@ -145,17 +160,19 @@ class Placing:
         if key in self._known:
             return
 
-        def forget(_):
-            self._known.pop(key, None)
-            for patch, placed, point in self._placed:
-                if placed == key:
-                    patch.set_points(key, tuple(p for p in patch.entries.get(key, ()) if p is not point))
-
         try:
-            self._known[key] = weakref.ref(part, forget)
+            self._known[key] = weakref.ref(part, self._forget)
         except TypeError:
             self._known[key] = None
             self._held.append(part)
+
+    def _forget(self, reference) -> None:
+        """Takes the points of an object away that has died: another one may get its id."""
+        key = next((key for key, known in self._known.items() if known is reference), None)
+        self._known.pop(key, None)
+        for patch, placed, point in self._placed:
+            if placed == key and key is not None:
+                patch.set_points(key, tuple(p for p in patch.entries.get(key, ()) if p is not point))
 
     @property
     def module_names(self) -> dict:
@@ -175,13 +192,14 @@ class Placing:
             self._name_tree(tree or discover.named_modules(module, prefix), module)
 
     def _name_tree(self, tree, module) -> None:
-        first: dict = {}
-        for name, part, known in tree:
-            if known:
-                self.aliases.setdefault(first[id(part)], []).append(name)
-            else:
-                first[id(part)] = name
-                self._names.setdefault(id(part), name or type(module).__name__)
+        first = {id(part): name for name, part, known in tree if not known}
+        if len(first) < len(tree):
+            for name, part, known in tree:
+                if known:
+                    self.aliases.setdefault(first[id(part)], []).append(name)
+        if "" in first.values():
+            first[id(module)] = type(module).__name__
+        self._names = first | self._names
 
     def _signature(self, function, bound=True):
         key = (function, bound)

@@ -268,6 +268,35 @@ def call_key(args: tuple, kwargs: dict):
     return (positional, tuple(kwargs), tuple(named))
 
 
+_COMPARABLE = frozenset([type(None), bool, int, str])
+
+
+def comparable_call(args: tuple, kwargs: dict, key, signature: int):
+    """(keyword names, parts, signature) of a call for `is_same_call`: a tensor's key, or the very object where it cannot
+    change; None where some argument is of another kind. No tensor is kept."""
+    values = (*args, *kwargs.values())
+    if not all(type(value) is Tensor or type(value) in _COMPARABLE for value in values):
+        return None
+    parts = [part if type(value) is Tensor else value for value, part in zip(values, (*key[0], *key[2]))]
+    return key[1], parts, signature
+
+
+def is_same_call(args: tuple, kwargs: dict, known) -> bool:
+    """Whether a call's key would be that of the call of which `comparable_call` gave `known`; quicker than to make it."""
+    names, parts, _ = known
+    if len(args) + len(kwargs) != len(parts) or tuple(kwargs) != names:
+        return False
+    for value, part in zip((*args, *kwargs.values()), parts):
+        if value is part:
+            continue
+        if type(value) is not Tensor or type(part) is not tuple:
+            return False
+        shape, dtype, device = part
+        if value.shape != shape or value.dtype is not dtype or value.device != device:
+            return False
+    return True
+
+
 def coarse(key):
     """The same key with the values of numbers and strings left out (used when too many values were seen)."""
     if type(key) is not tuple or not key:
