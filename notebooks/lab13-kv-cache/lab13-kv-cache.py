@@ -1191,7 +1191,8 @@ RUBRIC = Rubric(
     slots={"axis": Slot(
         learned="lab13 axis f9c2aaf560907435",
         topic=["sequence", "cache"],
-        deny={
+        deny={"says: axis/tokens/sequence/cache/keys does/do not grow, axis/tokens/sequence/cache/keys never grow/grows, nothing grows, no axis grows, overwrite/overwrites/replace/replaces the old/oldest/older/earlier/first": "Each new token adds one position; nothing is overwritten.",
+                  
             "says: heads/head grow/increase/rise/extend/expand/double, heads/head axis/dimension grow/increase/rise/extend/expand, heads/head is/are grow/increase, "
             "heads/head axis/dimension is/are grow/increase, heads/head .. and grow/increase, axis of the heads grow/increase, axis of heads grow/increase": "The number of heads is fixed.",
             "says: head_dim grow/increase/extend/expand, head_dim is grow/increase, head size/dim/dimension grow/increase/expand, size of the head grow/increase": "The size of a head is fixed.",

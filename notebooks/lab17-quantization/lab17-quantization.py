@@ -1138,7 +1138,8 @@ RUBRIC = Rubric(
         learned="lab17 axis dd1088d6b5a3166f",
         amounts=Amounts(shapes=["down_proj"], counts={"row": [704, 256, 1], "columns": 704, "weights": 704, "group": [704, 1]}, key=["weights=704", "group=704", "row=704", "columns=704"]),
         topic=["row"],
-        deny={
+        deny={"says: no shared scale, scale is not shared, a scale of its own/own, own scale for each/every weight, one scale for each/every weight, group of one/1": "A scale is shared by all the weights of a group; here a group is a row.",
+                  
             "columns uses/keeps/get scale": "A column has no scale of its own: each row has one.",
             "says: each/every column has/gets/keeps/owns, column has its own, column has one, columns has its own, columns have their own, columns have a/one scale each, columns have a/one scale of their, columns have scales, columns have different/own, column gets, scale per column, scale for each/every column, one per column, per column, along the column with, column with 704, down a column, along a column, along each column, along the column so, along one column, scale of each/every column, within a column, in one column, inside a column, of a column share, columns share a scale with, column-wise, columnwise, "
             "rows of a column, \"rows share one\", all 256 rows, vertically, first axis, axis 0, dim 0, input channel": "A column has no scale of its own: each row has one.",

@@ -1028,7 +1028,7 @@ RUBRIC = Rubric(
             "half the entries/features/vector/hidden/dimensions/components/numbers, halves of the hidden/vector/entries, "
             "side by side, concatenates/concatenated/concatenating/concat, stitch*, glue*, next to each other, one after the other":
                 "A term has the full width, and the terms are added: nothing is put side by side.",
-            "says: all-reduce/allreduce/all_reduce .. sends/copies/hands/forwards/passes, sends/copies/hands the partial, rest of the layers": "An all-reduce adds what all ranks have, and all get the sum.",
+            "says: all-reduce/allreduce/all_reduce .. sends/copies/forwards/passes, all-reduce/allreduce/all_reduce .. hands the/its partial/half/weights, sends/copies/hands the partial, rest of the layers": "An all-reduce adds what all ranks have, and all get the sum.",
             "says: average*, averaging, maximum of, the max of, multiplies .. partial/terms/results, multiplied together, "
             "all-reduce/allreduce/all_reduce .. pick/picks/picking/select/selects/selecting/choose/chooses/choosing, "
             "by picking/selecting/choosing": "The terms are added, nothing else.",

@@ -946,7 +946,8 @@ RUBRIC = Rubric(
     slots={"axis": Slot(
         learned="lab19 axis 27d34ce538405bfa",
         names=["batch", "weights"],
-        deny={
+        deny={"says: grows is/are the number of calls/steps/passes, number of model calls, calls per step, four/4 calls, one call for/per each sequence, one call per sequence": "The four sequences go through the model in one call; what grows is its batch.",
+                  
             "says: weights shrink/shrinks/fall/falls/drop/drops/decrease/decreases/halve, weights .. fall/falls/drop/drops/shrink/shrinks/decrease/decreases from, "
             "weights .. rise/rises/grow/grows/climb/increase/increases from, weight bytes/traffic/reads grow/grows/rise/rises/increase/increases, "
             "so do the weights, so do weights, reads/loads/needs its/their own, own copy of, own weights, stays is the cache/batch, stays/constant is the batch": "A step reads the same weights, once, however many sequences there are; what grows is the batch.",

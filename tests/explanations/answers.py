@@ -1,6 +1,7 @@
 """Loads the labelled answers of this folder and mutates the good ones (see README.md for the format)."""
 
 import dataclasses
+import gzip
 import json
 import pathlib
 import random
@@ -69,11 +70,30 @@ def load() -> list[Row]:
     """Every answer of every prompt, in a fixed order."""
     rows = []
     for prompt, (rubrics, facts) in sorted(prompts().items()):
-        for path in sorted((HERE / prompt).glob("*.jsonl")):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                r = json.loads(line)
-                rows.append(Row(r["id"], prompt, r["split"], r["kind"], r["author"], cell(r["fields"]), r["gold"], rubrics, facts))
+        rows += [Row(r["id"], prompt, r["split"], r["kind"], r["author"], cell(r["fields"]), r["gold"], rubrics, facts) for r in records(prompt)]
     return rows + _study()
+
+
+def records(prompt: str) -> list[dict]:
+    """The answers of one prompt's folder as they are written in its files, packed ones too."""
+    found = []
+    for path in sorted((HERE / prompt).glob("*.jsonl*")):
+        text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text(encoding="utf-8")
+        found += map(json.loads, text.splitlines())
+    return found
+
+
+def pack() -> None:
+    """Moves the answers that everybody may look at (`tuning-independent`) into one packed file a prompt: there are many, and nobody
+    edits them. `zcat` shows them."""
+    for prompt in prompts():
+        found = sorted((r for r in records(prompt) if r["split"] == "tuning-independent"), key=lambda r: r["id"])
+        for path in (HERE / prompt).glob("*.jsonl"):
+            lines = [line for line in path.read_text(encoding="utf-8").splitlines() if json.loads(line)["split"] != "tuning-independent"]
+            path.write_text("".join(line + "\n" for line in lines), encoding="utf-8") if lines else path.unlink()
+        if found:
+            text = "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in found)
+            (HERE / prompt / "independent.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def _study() -> list[Row]:
@@ -143,3 +163,7 @@ def mutations(row: Row):
     wrong = {k: v[0] for rubric in row.rubrics for k, v in rubric.must_deny.items() if v}
     yield "contradiction added", dataclasses.replace(row, explanation=cell({k: f"{v} {wrong[k]}" if row.gold[k] and k in wrong else v
                                                                           for k, v in fields.items()}))
+
+
+if __name__ == "__main__":
+    pack()

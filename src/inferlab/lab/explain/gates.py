@@ -107,6 +107,20 @@ def unasserted(text: str) -> str:
     return ""
 
 
+_BOTH_WAYS = re.compile(
+    r"\b(?:but|yet|although|though) (?:in fact|actually|really|in (?:reality|truth))\b[^.;]{0,40}(?:\b(?:not|never|no)\b|n't)"
+    r"|\b(?:grows?|changes?|rises?|increases?|shrinks?|doubles?|falls?)\b[^.;:]{0,40}\b(?:and|but) (?:it|they|the same(?: \w+)?) (?:also |then |always )?(?:stays?|remains?|does not|do not|doesn't|don't|never)\b"
+    r"|\b(?:is|are|gets?|get) (\w+)\b[^.;]{0,80}\b(?:though|although|but|while|yet)\b[^.;]{0,40}\b(?:is|are) (?:not|never) \1\b"
+    r"|\b(?:stays?|remains?)\b[^.;:]{0,30}\b(?:and|but) (?:it|they|the same(?: \w+)?) (?:also |then |always )?(?:grows?|changes?|rises?|increases?|shrinks?|doubles?)\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=512)
+def both_ways(text: str) -> str:
+    """The words in which a field says of one thing that it changes and that it does not ("grows and it stays"), "" if there are none."""
+    m = _BOTH_WAYS.search(text)
+    return m.group(0).strip() if m else ""
+
+
 @lru_cache(maxsize=128)
 def retraction(text: str) -> str:
     """The words that take a whole answer back ("none of this is true"), "" if there are none."""

@@ -34,7 +34,7 @@ _FUNCTION = frozenset(map(stem, listed(
     "your our their one two each every per while when where then than not no only also just both all some any there here has have had do does did can could "
     "will would must may might into out up down over under again still same other another more most less least because since if")))
 NUMBER = "#"
-TOO_MUCH = 0.5
+TOO_MUCH = 0.4
 """Doubt from which on a person reads what the rubric awards."""
 
 

@@ -35,6 +35,8 @@ def turned(sentence: Sentence, moves: list[tuple[object, object]]) -> list[str]:
                         and not any(w in (",", ";", "while", "whereas") for w in between) and ("to" not in between or set(between) & (_BECOMES - {"to"}) or any(
                             t.word == "from" for t in tokens[max(0, i - 4):i]))):
                     out.append(f"{tokens[i].word} before {tokens[j].word}")
+                elif _is(first, after) and _is(second, before) and {"makes", "make"} & set(between) and {"it", "them"} & set(between) and not set(between) & _BACK:
+                    out.append(f"{tokens[i].word} made {tokens[j].word}")  # `takes 128x128 and makes it 16x16`
                 elif (_is(first, after) and _is(second, before) and set(between) & _IN and not set(between) & _BACK
                         and _OUT & {t.word for t in tokens[j + 1:j + 4]}):
                     out.append(f"{tokens[i].word} goes in and {tokens[j].word} comes out")

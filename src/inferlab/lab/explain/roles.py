@@ -229,7 +229,7 @@ def _joined(tokens, left, m: Mention) -> frozenset[str]:
 def _objects(tokens, right, end, after):
     found, bad = set(), set()
     removal = tokens[end - 1].stem in _REMOVAL or tokens[max(0, end - 2)].stem in _REMOVAL
-    aside = False
+    aside = rejected = False
     last = end
     for m in right:
         between = tokens[last:m.at]
@@ -241,7 +241,10 @@ def _objects(tokens, right, end, after):
             break
         if m.at >= after and m.at != after:
             break
-        if "not" in words or "than" in words or "instead" in words:
+        # `the latents, not pixels or weights`, `the latents, no pixels and no weights`
+        listed_too = rejected and set(words) <= {"or", "nor", "and", "no", "the", ","} and set(words) & {"or", "nor", "no"}
+        if "not" in words or "than" in words or "instead" in words or listed_too or words[-1:] == ["no"] or found and "no" in words:
+            rejected = True
             bad.add(m.term)
             last = m.end
             continue

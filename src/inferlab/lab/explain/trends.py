@@ -202,15 +202,15 @@ def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary:
     """(where, +1 or -1) for each pull of the lever in the sentence, in order."""
     tokens = sentence.tokens
     out = [(e.at, e.sign * (-1 if e.negated and _denied_here(tokens, max(e.cue, e.at)) else 1)) for e in found if e.quantity == "lever" and e.sign and e.strong
-           and not (e.cue > e.at and e.at and tokens[e.at - 1].word in _SINGLE)]
+           and not (e.cue > e.at and e.at and tokens[e.at - 1].word in _SINGLE) and not _other(tokens, min(e.at, e.cue))]
     mentions = [m for m in vocabulary.mentions(sentence) if m.term == trend.lever]
     if trend.switch:
         for m in mentions:
             before = max(0, m.at - 4)
             off = any((hit := _OFF.match(tokens, n)) and all(t.word in _LINKS for t in tokens[n + hit[0]:m.at]) for n in range(before, m.at) if tokens[n].kind == "word") or any(
                 tokens[n].stem in _GONE for n in range(m.end, min(len(tokens), m.end + 4)))
-            if off and {t.word for t in tokens[max(0, before - 1):m.at]} & _COMPARED:
-                continue  # `not the same like without tiling`
+            if off and ({t.word for t in tokens[max(0, before - 1):m.at]} & _COMPARED or "what" in {t.word for t in tokens[max(0, m.at - 9):m.at]}):
+                continue  # `not the same like without tiling`, `not what you would get without tiling`
             out.append((m.at, -1 if off else 1))
         for n, token in enumerate(tokens):
             if token.word == "with" and tokens[n + 1:n + 2] and tokens[n + 1].word in ("it", "this"):
@@ -231,6 +231,11 @@ def levers_of(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary:
                     and not (trend.asked and any(t.kind == "amount" for t in tokens[max(0, m.at - 3):m.at]))
                     and not any(t.word in ("fewer", "few", "less", "low", "half") for t in tokens[max(0, m.at - 4):m.at])]
     return sorted(set(out))
+
+
+def _other(tokens: tuple, at: int) -> bool:
+    """Whether the lever's way is only that of what is compared with: `not as good like with all steps`, `drifts away from the one with many steps`."""
+    return any(tokens[n].word == "with" and tokens[n - 1].word in ("like", "than", "as", "one", "ones", "that") for n in range(max(1, at - 4), at))
 
 
 def _named(sentence: Sentence, found: list[Effect], trend: Trend, vocabulary: Vocabulary) -> bool:
