@@ -22,10 +22,10 @@ from .measure import wait
 GOALS = {"default depth": 1.02, "all modules": 1.15}
 
 
-#: One round: what is traced, each between two untraced runs. The default depth has the narrower goal, so it has more runs.
-ROUND = ("default depth", "all modules", "default depth")
+#: One round: what is traced, each between two untraced runs.
+ROUND = ("default depth", "all modules")
 HOOKS = "empty hooks on all modules"
-HOOKS_EVERY = 4  # rounds
+HOOKS_EVERY = 6  # rounds
 
 
 def cost(pipe, call, device: str, rounds: int, short=None) -> dict[str, Any]:

@@ -22,7 +22,6 @@ COLUMNS = 8  # seq, point, parent, inputs, outputs, start ns, end ns, status
 RECORD = 8 * COLUMNS  # bytes
 FULL = 128 * RECORD  # records of the short way wait in a buffer that stays in the processor's nearest cache
 pack_into = Struct(f"{COLUMNS}q").pack_into
-_NO_NAMES: dict = {}
 NAMED_VALUES = 48  # distinct argument values that one point may add to the table before values are left out
 
 
@@ -132,29 +131,16 @@ class Recorder:
 
     def inputs_of(self, point, args, kwargs) -> int:
         try:
-            known = point.known_call
-            if known is not None and spec.is_same_call(args, kwargs, known):
-                return known[2]
             key = spec.call_key(args, kwargs)
-            found = self.intern(key, point)
-            point.known_call = spec.comparable_call(args, kwargs, key, found)
-            return found
+            found = self.table.get(key)
+            return self._add(key, point) if found is None else found
         except Exception as error:  # noqa: BLE001 - an argument's own attributes may raise anything; say so, go on
             self.note(f"the inputs of {point.name} could not be described: {type(error).__name__}: {error}")
             return self.intern(((), (), ()), point)
 
     def output_of(self, point, value) -> int:
         try:
-            if type(value) is not tuple:
-                return self.intern(spec.key_of(value), point)
-            known = point.known_tuple
-            if known is not None and spec.is_same_call(value, _NO_NAMES, known):
-                return known[2]
-            key = spec.key_of(value)
-            found = self.intern(key, point)
-            if key[0] is spec.TUPLE:  # not one that is too long
-                point.known_tuple = spec.comparable_call(value, _NO_NAMES, (key[1], (), ()), found)
-            return found
+            return self.intern(spec.key_of(value), point)
         except Exception as error:  # noqa: BLE001 - as above
             self.note(f"the output of {point.name} could not be described: {type(error).__name__}: {error}")
             return self.intern((spec.OPAQUE, type(value).__name__), point)
@@ -166,20 +152,19 @@ _NOTHING = (None, None, None, -1)
 class _Near:
     """What the short way reads of a point: first in its memory, so that one line of the cache has it."""
 
-    __slots__ = ("id", "known_call", "known_in", "known_out", "logs", "recorder")
+    __slots__ = ("id", "known_in", "known_out", "logs", "recorder")
 
 
 class Point(_Near):
     """One place where calls are recorded: a name, a kind, the component that owns it, and the rule."""
 
-    __slots__ = ("base", "coarse", "kind", "known_tuple", "lean", "name", "novel", "owner", "parameters", "rule", "skip")
+    __slots__ = ("base", "coarse", "kind", "lean", "name", "novel", "owner", "parameters", "rule", "skip")
 
     def __init__(self, recorder, name, kind, owner, rule=0, parameters=(), skip=1, coarse=True, base=None):
         self.recorder, self.name, self.kind, self.owner, self.rule = recorder, name, kind, owner, rule
         self.parameters, self.skip, self.coarse, self.novel = parameters, skip, coarse, 0
         self.lean = not coarse and not rule  # calls of a module may take the short way, see lean.py
         self.known_in = self.known_out = _NOTHING  # shape, dtype, device, signature: as last time
-        self.known_call = self.known_tuple = None  # names, what to compare with, signature: as last time, see spec.py
         self.logs = recorder.logs
         self.base = base or name  # the component's name, without the method
         self.id = len(recorder.points)
@@ -242,7 +227,6 @@ class ModulePoint(Point):
         self.recorder, self.logs, self.name, self.owner = recorder, recorder.logs, name, owner
         self.parameters, self.base, self.novel = parameters, base or name, 0
         self.known_in = self.known_out = _NOTHING
-        self.known_call = self.known_tuple = None
         points = recorder.points
         self.id = len(points)
         points.append(self)

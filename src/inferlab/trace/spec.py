@@ -251,50 +251,41 @@ def key_of(value, level: int = 0):
     return describe(value, level)
 
 
+_TRUTH = {value: (SCALAR, bool, value) for value in (True, False)}
+
+
 def call_key(args: tuple, kwargs: dict):
-    """The key of a call's arguments: (positional keys, keyword names, keyword keys)."""
+    """The key of a call's arguments: (positional keys, keyword names, keyword keys).
+
+    Each of them as `key_of` has it; written out for what comes in each call of a module, tensors, None and truth values.
+    """
     positional = tuple(
         [
-            (v.shape, v.dtype, v.device) if type(v) is Tensor else None if v is None else key_of(v)
+            None
+            if v is None
+            else (v.shape, v.dtype, v.device)
+            if type(v) is Tensor
+            else _TRUTH[v]
+            if v is True or v is False
+            else key_of(v)
             for v in args
         ]
     )
     if not kwargs:
         return (positional, (), ())
-    named = [
-        (v.shape, v.dtype, v.device) if type(v) is Tensor else None if v is None else key_of(v)
-        for v in kwargs.values()
-    ]
-    return (positional, tuple(kwargs), tuple(named))
-
-
-_COMPARABLE = frozenset([type(None), bool, int, str])
-
-
-def comparable_call(args: tuple, kwargs: dict, key, signature: int):
-    """(keyword names, parts, signature) of a call for `is_same_call`: a tensor's key, or the very object where it cannot
-    change; None where some argument is of another kind. No tensor is kept."""
-    values = (*args, *kwargs.values())
-    if not all(type(value) is Tensor or type(value) in _COMPARABLE for value in values):
-        return None
-    parts = [part if type(value) is Tensor else value for value, part in zip(values, (*key[0], *key[2]))]
-    return key[1], parts, signature
-
-
-def is_same_call(args: tuple, kwargs: dict, known) -> bool:
-    """Whether a call's key would be that of the call of which `comparable_call` gave `known`; quicker than to make it."""
-    names, parts, _ = known
-    if len(args) + len(kwargs) != len(parts) or tuple(kwargs) != names:
-        return False
-    for value, part in zip((*args, *kwargs.values()), parts):
-        if value is part:
-            continue
-        if type(value) is not Tensor or type(part) is not tuple:
-            return False
-        shape, dtype, device = part
-        if value.shape != shape or value.dtype is not dtype or value.device != device:
-            return False
-    return True
+    named = tuple(
+        [
+            None
+            if v is None
+            else (v.shape, v.dtype, v.device)
+            if type(v) is Tensor
+            else _TRUTH[v]
+            if v is True or v is False
+            else key_of(v)
+            for v in kwargs.values()
+        ]
+    )
+    return (positional, tuple(kwargs), named)
 
 
 def coarse(key):
