@@ -45,7 +45,7 @@ def test_nothing_can_be_read_in_it_without_the_name():
     data = gzip.decompress(SHIPPED.read_bytes())
     assert not [word for word in (b"latent", b"scheduler", b"batch", b"cache", b"lab0", b"lab1", b"state", b"axis") if word in data]
     name = next(slot.learned for rubrics, _ in LABS.values() for rubric in rubrics for slot in rubric.slots.values())
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match=r"training/likeness\.py"):
         likeness.learned(name[:-1] + ("0" if name[-1] != "0" else "1"))
 
 

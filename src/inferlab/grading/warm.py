@@ -28,7 +28,7 @@ CLASSES = {
 
 
 def warm() -> None:
-    """Import everything, load the bundled weights if `inferlab.models` has a `preload` for it, and stay single-threaded.
+    """Import everything, read the tables of explanations, load the bundled weights if `inferlab.models` has a `preload` for it, and stay single-threaded.
 
     Raises:
         RuntimeError: if an import started a thread, since children forked then could hang.
@@ -46,6 +46,7 @@ def warm() -> None:
             module = importlib.import_module(name)
             for attribute in classes:
                 getattr(module, attribute)
+    importlib.import_module("inferlab.lab.explain.grade").preload()
     preload = getattr(importlib.import_module("inferlab.models"), "preload", None)
     if preload is not None:
         preload()

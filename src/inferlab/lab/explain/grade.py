@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from . import gates, likeness
+from . import gates, likeness, order, prose
 from . import lexicon as lex
 from .amounts import Found, foreign_shapes, read_amounts
 from .cell import COMMON_LABELS, Explanation, canonical
@@ -24,6 +24,12 @@ FEW = 9
 """Words of a text below which one that names nothing of what the question asks about is denied, not reviewed."""
 READ_AT_MOST = 1_500
 """Characters of a field that are analysed; a longer field is never awarded."""
+
+
+def preload() -> None:
+    """Read the shipped tables, so that processes forked later have them."""
+    for table in (prose.clusters, prose.model, prose.known_words, order.weights, likeness.table):
+        table()
 
 
 def grade(explanation: Explanation, rubric: Rubric, facts: object = None) -> dict[str, Outcome]:

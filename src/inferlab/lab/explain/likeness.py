@@ -121,6 +121,9 @@ class Numbers:
         return frozenset((*pairwise(self.content), *zip(self.content, self.content[2:], strict=False)))
 
 
+_NOTHING = Numbers((), (), frozenset())
+
+
 def numbered(name: str, said: Said) -> Numbers:
     clauses = tuple(tuple(hashed(name, token) for token in clause) for clause in said.clauses)
     content = tuple(n for clause, tokens in zip(clauses, said.clauses, strict=True) for n, token in zip(clause, tokens, strict=True) if is_content(token))
@@ -173,25 +176,27 @@ class Learned:
 
     def features(self, said: Said, one: Numbers, without: int = -1) -> list[float]:
         """What the regression looks at. `without` leaves one of the learned answers out, as if it had not been seen."""
-        own, right = self.answers[without] if without >= 0 else (None, False)
+        own, own_right = self.answers[without] if without >= 0 else (_NOTHING, False)
 
-        def odds(table, group: frozenset[int]) -> float:
-            mine = own and table is self.words and own.words or own and own.statements or ()
-            return max((math.log((table[0][x] - (x in mine and not right) + 0.3) / (table[1][x] - (x in mine and right) + 0.3)) for x in group), default=0.0)
+        def odds(counts: tuple[Counter, Counter], group: frozenset[int], mine: frozenset[int]) -> float:
+            """The highest log odds, among some words or statements, of standing in a wrong answer rather than in a right one."""
+            wrong, right = counts
+            return max((math.log((wrong[x] - (x in mine and not own_right) + 0.3) / (right[x] - (x in mine and own_right) + 0.3)) for x in group), default=0.0)
 
-        def new(table: Counter, group: frozenset, mine: frozenset) -> float:
-            return sum(table[x] - (right and x in mine) == 0 for x in group) / max(1, len(group))
+        def new(right: Counter, group: frozenset, mine: frozenset) -> float:
+            """The share of a group that stands in no right answer."""
+            return sum(right[x] - (x in mine and own_right) == 0 for x in group) / max(1, len(group))
 
         near = [self.nearest(clause, without) for clause in one.clauses] or [(0.0, 0.0)]
         return [
             1.0,
-            new(self.words[1], one.words, own.words if own else frozenset()),
-            new(self.pairs, one.pairs, own.pairs if own else frozenset()),
-            new(self.statements[1], one.statements, own.statements if own else frozenset()),
-            odds(self.words, one.words),
-            odds(self.statements, one.statements),
-            math.fsum(wrong - right_ for wrong, right_ in near) / len(near),
-            math.fsum(right_ for _, right_ in near) / len(near),
+            new(self.words[1], one.words, own.words),
+            new(self.pairs, one.pairs, own.pairs),
+            new(self.statements[1], one.statements, own.statements),
+            odds(self.words, one.words, own.words),
+            odds(self.statements, one.statements, own.statements),
+            math.fsum(wrong - right for wrong, right in near) / len(near),
+            math.fsum(right for _, right in near) / len(near),
             len(one.content) / 10,
             float(said.reasons),
             float(said.sentences),
@@ -205,14 +210,17 @@ def doubt(name: str, said: Said) -> float:
     if one.clauses and all(known.nearest(clause)[1] > 0.999 for clause in one.clauses):
         return 0.0  # every clause stands in a right answer
     found = known.features(said, one)
-    x = math.fsum(w * f for w, f in zip(_table()["weights"], found, strict=True))
+    x = math.fsum(w * f for w, f in zip(table()["weights"], found, strict=True))
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, x))))
 
 
 @lru_cache(maxsize=64)
 def learned(name: str) -> Learned:
     """The shipped answers of one name."""
-    return Learned(unpacked(name, _table()["slots"][address(name)]))
+    kept = table()["slots"].get(address(name))
+    if kept is None:
+        raise KeyError("no answers are learned under the name of this slot: run python training/likeness.py")
+    return Learned(unpacked(name, kept))
 
 
 def address(name: str) -> str:
@@ -238,6 +246,7 @@ def unpacked(name: str, kept: dict) -> list[tuple[Numbers, bool]]:
 
 
 @lru_cache(maxsize=1)
-def _table() -> dict:
+def table() -> dict:
+    """The shipped weights and, under each name's address, its answers."""
     path = resources.files("inferlab") / "weights" / "prose" / "likeness.json.gz"
     return json.loads(gzip.decompress(path.read_bytes()))
