@@ -267,6 +267,33 @@ SECTIONS: list[tuple[str, str, Callable[[Any], str]]] = [
 ]
 
 
+def compiled_on(parts: dict[str, Runs], cards: dict[str, str], name: str) -> dict[str, Any] | None:
+    """The compiled regimes of a run, or of the newest run on such a card: then each row says of which."""
+    for run, data in sorted(parts.get("compile", []), key=lambda found: found[0] != name):
+        if cards[run] == cards[name]:
+            return data if run == name else {"rows": [r | {"regime": f"{r['regime']} (run {run})"} for r in data["rows"]]}
+    return None
+
+
+def traced_elsewhere(folder: Path, name: str) -> str:
+    """What tracing cost in other runs of the same card and the same code as the one named: other hosts, other hours."""
+
+    def read(path: Path) -> dict[str, Any]:
+        return json.loads(path.read_text("utf-8"))
+
+    def state(run: dict[str, Any]) -> tuple[str, str]:
+        return run["environment"]["card"]["name"], run["environment"]["commit"]
+
+    here, lines = state(read(folder / f"{name}.json")), []
+    for path in sorted(folder.glob("gpu-*.json")):
+        run = read(path)
+        cost = run["parts"].get("trace", {}).get("cost")
+        if cost and path.stem != name and state(run) == here:
+            ratios = {r["name"]: f"{r['ratio']:.3f} ({r['low']:.3f} to {r['high']:.3f})" for r in cost["rows"]}
+            lines.append([path.stem, f"{cost['untraced_seconds'][0]:.3f}", ratios["default depth"], ratios["all modules"]])
+    return "\nThe same code on other hosts:\n\n" + table(["run", "untraced, s", "default depth", "all modules"], lines) if lines else ""
+
+
 def page(folder: Path = RESULTS) -> str:
     """The whole page as Markdown."""
     parts, used = newest(folder)
@@ -278,9 +305,9 @@ def page(folder: Path = RESULTS) -> str:
         text += f"\n## {title}\n"
         for name, data in parts[part]:
             if part == "decode":
-                body = decode_part(data, dict(parts.get("compile", [])).get(name))
+                body = decode_part(data, compiled_on(parts, cards, name))
             else:
-                body = write(data)
+                body = write(data) + (traced_elsewhere(folder, name) if part == "trace" else "")
             text += (f"\n**{cards[name]}**, run {name}.\n\n" if name else "\n") + body
     return text
 
