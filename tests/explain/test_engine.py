@@ -3,10 +3,11 @@
 import pytest
 from rubrics import DENOISE, DENOISE_FACTS
 
-from inferlab.lab.explain import Amounts, Rubric, Slot, Trend, grade, grade_slot, parse, terms
+from inferlab.lab.explain import Amounts, Rubric, Slot, Trend, gates, grade, grade_slot, parse, terms
 from inferlab.lab.explain.claims import actors_of
 from inferlab.lab.explain.clauses import relations
 from inferlab.lab.explain.directions import effects
+from inferlab.lab.explain.gates import both_ways
 from inferlab.lab.explain.vocabulary import vocabulary
 from inferlab.lab.explain.words import clean, sentences
 
@@ -145,3 +146,30 @@ def test_ready_word_lists_are_extended_and_never_clash():
 def test_a_rubrics_mistake_is_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("added", [
+    " And yet it does not.", ", and at the same time it does not.", ", but also the opposite of it.", ", although none of them does.", ", yet nothing changes.", " and never does.",
+    ", yes and no.", ". On the other hand this never happens.", " In reality none of it is.", ", but in fact it does not update them.",
+])
+def test_a_bare_denial_behind_a_right_answer_is_a_contradiction(added):
+    right = "The scheduler updates the latents"
+    assert grade_slot(right + ".", DENOISE.slots["state"], DENOISE, DENOISE_FACTS).verdict == "award"
+    assert grade_slot(right + added, DENOISE.slots["state"], DENOISE, DENOISE_FACTS).verdict != "award"
+
+
+@pytest.mark.parametrize("text", ["Height and width are cut; axis 0, the batch of 2, is not.", "The token axis grows and the others do not.", "The UNet predicts noise, the scheduler does not.",
+                                  "q_proj is halved; the hidden state is not halved.", "128 of 256, this is halved. 256 in both, this is not halved."])
+def test_what_is_denied_of_something_else_is_no_contradiction(text):
+    assert both_ways(text) == ""
+
+
+@pytest.mark.parametrize("text", ["The batch axis grows from 1 to 4 and it stays at 1.", "Keys are kept for later, though keys are not kept.", "Each stays as it is, but it grows.",
+                                  "The axis is longer, 5 instead of 1. The axis is not longer, it is 1 in both."])
+def test_both_ways_in_one_sentence(text):
+    assert both_ways(text)
+
+
+def test_bare_words_behind_a_direction_make_a_list():
+    assert gates.listing(sentences("throughput up, memory up, weights read once, batch, sequences, bandwidth, roofline"))
+    assert not gates.listing(sentences("The token axis grows to 151; batch, heads and head_dim stay."))

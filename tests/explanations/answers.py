@@ -151,6 +151,8 @@ def mutations(row: Row):
     yield "negated before", changed(lambda t: t, head="Everything below is wrong.\n")
     yield "asked, not said", changed(lambda t: "Is it true that " + t[:1].lower() + t.rstrip(".")[1:] + "?")
     yield "taken back at the end", changed(lambda t: t + " Not!")
+    yield "denied barely", changed(lambda t: t.rstrip(".") + ", and at the same time it does not.")
+    yield "the opposite, too", changed(lambda t: t.rstrip(".") + ", but also the opposite of it.")
     yield "somebody else's words", changed(lambda t: "My neighbour claims that " + t[:1].lower() + t[1:])
     yield "supposed, not said", changed(lambda t: "Suppose for a moment that " + t[:1].lower() + t[1:])
     yield "repeated twenty times", changed(lambda t: " ".join([t] * 20))

@@ -114,11 +114,42 @@ _BOTH_WAYS = re.compile(
     r"|\b(?:stays?|remains?)\b[^.;:]{0,30}\b(?:and|but) (?:it|they|the same(?: \w+)?) (?:also |then |always )?(?:grows?|changes?|rises?|increases?|shrinks?|doubles?)\b", re.IGNORECASE)
 
 
+_BARE_DENIAL = re.compile(
+    r"(?:(?:^|[.;,:(]\s*|\b(?:and|but|yet|though|although|while|whereas|which|or)\s+)"
+    r"(?:(?:and|but|yet|so|also|still|then|however|though|although|at the same time|simultaneously|at once|on the other hand|in the end|in fact|in reality|actually|really|of course|"
+    r"maybe|sometimes),?\s+)*"
+    r"(?:(?:it|they|this|that|he|she|(?:none|nothing|neither|not one)(?: of (?:it|this|that|them|these|those))?|(?:all|any|most) of (?:it|this|that|them|these)|each of them|both)\s+"
+    r"(?:(?:really|ever|also|just|then|in fact|actually|in the end|always)\s+)*"
+    r"(?:(?:does|do|did|is|are|was|were|has|have|had|will|would|can|could)(?:\s+(?:not|never)|n't)?|never(?:\s+\w+)?|not|happens?|changes?|applies|apply|holds?|counts?|occurs?|exists?)"
+    r"(?:\s+(?:so|true|happens?|happening|at all|ever|either|the case|do|does|like that|that way|anything|any of (?:it|this|that|these)))*"
+    r"|never (?:do(?:es)?|did|is|are|happens?)(?: so| it| that)?|(?:does|do|is|are)n't"
+    r"|yes and no|(?:(?:also|just|exactly|equally) )?the (?:very |exact )?(?:opposite|contrary|reverse)(?: of (?:it|this|that|these|them|all this))?(?: too| as well| also)?|(?:or|and) not)"
+    r"|\b(?:and|but|yet|though|although)\s+(?:(?:at the same time|also|then|still) )*(?:is|are|does|do) (?:not|never)(?: so)?)"
+    r"\s*(?=[.;!?)]|$)", re.IGNORECASE)
+"""A clause of a pronoun and an auxiliary that says no and nothing else: `and at the same time it does not`, `yes and no`."""
+_SAYS_NO = re.compile(r"\b(?:not|never|none|nothing|neither|opposite|contrary|reverse|yes and no)\b|n't", re.IGNORECASE)
+
+
 @lru_cache(maxsize=512)
 def both_ways(text: str) -> str:
-    """The words in which a field says of one thing that it changes and that it does not ("grows and it stays"), "" if there are none."""
-    m = _BOTH_WAYS.search(text)
-    return m.group(0).strip() if m else ""
+    """The words in which a field says of one thing that it is so and that it is not ("grows and it stays", "and yet it does not"), "" if there are none."""
+    m = _BOTH_WAYS.search(text) or next((m for m in _BARE_DENIAL.finditer(text) if _SAYS_NO.search(m.group(0))), None)
+    return m.group(0).strip() if m else _said_and_denied(text)
+
+
+def _said_and_denied(text: str) -> str:
+    """A clause that another one says word for word, but for a `not`: `The axis is longer. ... The axis is not longer, ...`"""
+    seen: list[tuple[list[str], bool]] = []
+    for clause in re.split(r"[.,;:!?()]|\b(?:but|and|although|though|while|whereas|yet)\b", text[:MAX_FIELD].casefold().replace("n't", " not")):
+        words = re.findall(r"[\w'/-]+", clause)
+        said = [w for w in words if w not in ("not", "never", "no", "does", "do")]
+        no = any(w in ("not", "never", "no") for w in words)
+        if len(said) >= 3 and said[0] not in ("it", "this", "that", "they", "these", "those"):
+            for other, denied in seen:
+                if no != denied and (said[:len(other)] == other or other[:len(said)] == said):
+                    return clause.strip()
+            seen.append((said, no))
+    return ""
 
 
 @lru_cache(maxsize=128)
@@ -265,6 +296,9 @@ def listing(parts: list[Sentence]) -> bool:
         bare = sum(0 < len(c) <= 3 and not any(w in FUNCTION_WORDS for w in c) and not (len(c) > 1 and any(w[:1].isdigit() for w in c)) for c in chunks)
         if len(chunks) >= 4 and bare >= 0.6 * len(chunks):
             return True
+        single = [len(c) == 1 and c[0] not in FUNCTION_WORDS and not c[0][:1].isdigit() for c in chunks]
+        if any(all(single[n:n + 4]) for n in range(len(single) - 3)):
+            return True  # `throughput up, memory up, batch, sequences, bandwidth, roofline`
     return False
 
 
