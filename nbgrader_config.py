@@ -49,7 +49,8 @@ c.GenerateFeedback.preprocessors = [
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
 ]
 # What learners wrote is shown to instructors and learners as HTML: without their scripts.
-c.HTMLExporter.sanitize_html = True
+c.HTMLExporter.sanitize_html = True  # outputs and raw cells
+c.HTMLExporter.filters = {"markdown2html": "inferlab.grading.cleanhtml.markdown2html"}  # Markdown cells: nbgrader's templates skip the line above
 # Tags without any behavior: those of reports, tables and folded hints.
 c.SanitizeHTML.tags = [
     "a", "abbr", "b", "blockquote", "br", "code", "details", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li", "ol",
