@@ -91,6 +91,7 @@ def test_a_markdown_cell_brings_no_behavior_into_the_page(template):
     config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
     config.HTMLExporter.template_name = template
     config.HTMLExporter.extra_template_basedirs = [str(Path(formgrader.__file__).parent / "templates")]
+    config.HTMLExporter.extra_template_paths = [str(Path(formgrader.__file__).parent / "static" / "node_modules" / "bootstrap" / "dist" / "css")]
     kept = "**bold** and `a < b` and $x<y$\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n<details><summary>Hint</summary>\n\ntext\n\n</details>"
     notebook = new_notebook(cells=[new_markdown_cell(kept), *map(new_markdown_cell, HOSTILE)])
     resources = {"nbgrader": {"score": 0, "max_score": 0, "late_penalty": 0}, "base_url": "", "submission_id": "x", "assignment_id": LAB, "notebook_id": LAB, "index": 0,
