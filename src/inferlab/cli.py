@@ -32,15 +32,20 @@ def main(argv: list[str] | None = None) -> int:
         return _fail(arguments, str(error))
     except KeyboardInterrupt:
         return _fail(arguments, "stopped; what was done so far is kept")
-    print(json.dumps(data, indent=1, ensure_ascii=False) if arguments.json else text)
+    print(json.dumps(data, indent=1, ensure_ascii=False) if arguments.json else visible(text))
     return code
+
+
+def visible(text: str) -> str:
+    """A text for a terminal: what learners wrote in it can neither move the cursor nor turn the reading direction round."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
 def _fail(arguments: argparse.Namespace, message: str) -> int:
     if arguments.json:
         print(json.dumps({"error": message}, ensure_ascii=False))
     else:
-        print(f"inferlab {arguments.command}: {message}", file=sys.stderr)
+        print(f"inferlab {arguments.command}: {visible(message)}", file=sys.stderr)
     return FAILED
 
 

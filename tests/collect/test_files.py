@@ -212,6 +212,46 @@ def test_a_zip_that_a_learner_made_inside_the_platforms_zip(course, roster, inbo
     assert [line.learner for line in collect(course, [path], roster).lines if line.status == "collected"] == ["grace"]
 
 
+@pytest.mark.parametrize("members", [
+    {"Grace Hopper_9_assignsubmission_file_/Ada Lovelace_9_assignsubmission_file_.ipynb": ""},
+    {"hoppergrace_12_34__ada_attempt_2026-11-28-23-00-00_lab.ipynb": ""},
+    {"grace/ada.ipynb": ""},
+    {"Grace Hopper_9_assignsubmission_file_/lab.ipynb": "ada"},
+])
+def test_a_name_that_a_learner_chose_never_replaces_somebody_elses_work(course, roster, inbox, solved, members):
+    mine = zip_of(inbox / "a.zip", {"Ada Lovelace_1_assignsubmission_file_/lab.ipynb": solved("")})
+    theirs = {}
+    for name, learner in members.items():
+        theirs[name] = solved(learner)
+        theirs[name]["metadata"].setdefault("inferlab", {})["submitted"] = "2030-01-01T00:00:00+00:00"
+    path = zip_of(inbox / "b.zip", theirs)
+    report = collect(course, [mine, path], roster)
+    assert [line.status for line in report.lines] == ["collected", "held"]
+    assert "named twice" in " ".join(report.lines[1].notes)
+
+
+def test_a_zip_in_a_platforms_zip_that_names_somebody_else_is_held(course, roster, inbox, solved, tmp_path):
+    inner = zip_of(tmp_path / "inner.zip", {"Ada Lovelace_1_assignsubmission_file_/lab.ipynb": solved("")}).read_bytes()
+    path = zip_of(inbox / "m.zip", {"Grace Hopper_1_assignsubmission_file_/work.zip": inner})
+    (line,) = collect(course, [path], roster).lines
+    assert line.status == "held" and "named twice" in " ".join(line.notes)
+
+
+@pytest.mark.parametrize("text", ['LEARNER = (\n    "grace"\n)', 'who = LEARNER = "grace"'])
+def test_the_name_in_a_file_is_read_as_grading_reads_it(hand_in, solved, text):
+    report = hand_in({"ada.ipynb": solved(top_2=text)})
+    assert report.lines[0].status == "held" and "named twice" in " ".join(report.lines[0].notes)
+
+
+def test_a_stamp_that_alone_makes_a_file_in_time_is_told(course, roster, inbox, solved):
+    course.due[LAB] = datetime(2026, 1, 10, tzinfo=UTC)
+    notebook = solved("")
+    notebook["metadata"].setdefault("inferlab", {})["submitted"] = "2020-01-01T00:00:00+00:00"
+    path = zip_of(inbox / "m.zip", {"Ada Lovelace_1_assignsubmission_file_/lab.ipynb": notebook})
+    (line,) = collect(course, [path], roster).lines
+    assert line.status == "collected" and "in time by its own stamp" in " ".join(line.notes)
+
+
 def test_path_traversal_writes_nothing_outside(course, roster, inbox, solved, tmp_path):
     before = sorted(p for p in tmp_path.rglob("*") if course.root not in p.parents)
     path = zip_of(inbox / "t.zip", {"../../../ada/evil.ipynb": solved("../../etc"), "/abs/ada.ipynb": solved("ada"),

@@ -172,3 +172,16 @@ def test_a_damaged_decisions_file_is_named(words, tmp_path):
     (tmp_path / "reviews" / f"{LAB}.json").write_text("{")
     with pytest.raises(ValueError, match="cannot be read as decisions"):
         decisions(tmp_path, LAB)
+
+
+def test_answers_that_differ_in_a_no_are_not_decided_together():
+    told = "The cache keeps the keys and the values of all the tokens that came earlier in the text"
+    one, same, other = (Open(name, "check", 2.0, text, text, ("why",), ()) for name, text in (
+        ("ada", told + "."), ("bob", told + " so far."), ("eve", told.replace("keeps", "never keeps") + ".")))
+    assert sorted(len(group.slots) for group in groups([one, same, other])) == [1, 2]
+
+
+def test_what_a_learner_wrote_cannot_steer_the_terminal():
+    from inferlab.cli import visible
+
+    assert visible("a\x1b[2K\x1b[1Ab\u202ec\x07\tok\nnext \u00e9\u4f60") == "a\ufffd[2K\ufffd[1Ab\ufffdc\ufffd\tok\nnext \u00e9\u4f60"

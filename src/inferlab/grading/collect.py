@@ -159,7 +159,7 @@ def _sort(course: Course, item: Incoming, released: dict, roster: Roster, wanted
     if item.data is None:
         return None
     sha = hashlib.sha256(item.data).hexdigest()
-    received = times.get(line.learner) or _received(handed_in, owner.received, item, line)
+    received = times.get(line.learner) or _received(handed_in, owner.received, item, line, course.due.get(line.lab))
     line.received = received.isoformat(timespec="seconds")
     _keep(course, item, line, received, sha)
     if handed_in is None or not line.lab or not line.learner or (wanted and line.lab != wanted):
@@ -196,8 +196,11 @@ def which_lab(handed_in: HandedIn, released: dict[str, nbformat.NotebookNode]) -
     return "", "no cell of it is known from any released lab"
 
 
-def _received(handed_in: HandedIn | None, by_platform: datetime | None, item: Incoming, line: Line) -> datetime:
-    """When it was handed in: the platform's word, then the file's own stamp, then the file's time."""
+def _received(handed_in: HandedIn | None, by_platform: datetime | None, item: Incoming, line: Line, due: datetime | None) -> datetime:
+    """When it was handed in: the platform's word, then the file's own stamp, then the file's time.
+
+    A stamp is the learner's own word. Where it alone makes a file one that came in time, the report says so.
+    """
     if by_platform is not None:
         return by_platform
     about = handed_in.metadata.get("inferlab") if handed_in is not None else None
@@ -212,6 +215,9 @@ def _received(handed_in: HandedIn | None, by_platform: datetime | None, item: In
         if time > max(item.received, datetime.now(UTC)) + timedelta(days=1):
             line.notes.append(f"says it was handed in at {time.isoformat()}, which is still to come: the file's time counts")
             return item.received
+        if due is not None and time <= due < item.received:
+            line.notes.append(f"in time by its own stamp ({time.isoformat(timespec='seconds')}) only, the file's time is {item.received.isoformat(timespec='seconds')}: "
+                              "compare with the platform's list (collect --times)")
         return time
     return item.received
 

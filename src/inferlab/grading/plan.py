@@ -63,13 +63,17 @@ def job_key(job: dict[str, Any], mode: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+MOST_READ = 10_000
+"""Characters of a cell in which its assignments are looked for."""
+
+
 def declared_learner(notebook: NotebookNode) -> str:
     """What the parameters cell says in `LEARNER = "..."`, read from the text and never run; "" if it says nothing."""
     for cell in notebook.cells:
-        if cell.cell_type == "code" and "LEARNER" in cell.source[:10_000]:
-            value = literals(cell.source[:10_000]).get("LEARNER")
-            if isinstance(value, str):
-                return value[:200]
+        if cell.cell_type == "code" and "LEARNER" in cell.source[:MOST_READ]:
+            value = literals(cell.source[:MOST_READ]).get("LEARNER")
+            if isinstance(value, str | int) and str(value).strip():
+                return str(value).strip()[:200]
     return ""
 
 

@@ -4,7 +4,6 @@ A name counts only if the roster knows it as it is written (letters' case, space
 sources name two learners, nobody is chosen: the instructor decides.
 """
 
-import ast
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from datetime import UTC, datetime
 from inferlab.lab.identity import normalize
 
 from .incoming import shown
+from .plan import MOST_READ, literals
 from .reading import HandedIn
 from .roster import Roster
 
@@ -41,31 +41,37 @@ def squash(name: str) -> str:
 
 
 def learner_text(handed_in: HandedIn) -> str:
-    """What the notebook's `LEARNER = "..."` says, read as text and never run; empty where it says nothing."""
-    said = ""
+    """What the notebook's `LEARNER = "..."` says, read as text and never run; empty where it says nothing.
+
+    Read as grading reads it, so that a notebook is graded as the learner's whom it was collected for.
+    """
     for cell in handed_in.cells:
-        if cell["cell_type"] == "code" and "LEARNER" in cell["source"] and len(cell["source"]) < 20_000:
-            for line in re.findall(r"^LEARNER\s*=\s*(.+)$", cell["source"], re.MULTILINE):
-                try:
-                    value = ast.literal_eval(line.split(" #")[0].strip())
-                except (ValueError, SyntaxError, RecursionError, MemoryError):
-                    continue
-                said = str(value) if isinstance(value, str | int) and str(value).strip() else said
-    return said.strip()
+        if cell["cell_type"] == "code" and "LEARNER" in cell["source"][:MOST_READ]:
+            value = literals(cell["source"][:MOST_READ]).get("LEARNER")
+            if isinstance(value, str | int) and str(value).strip():
+                return str(value).strip()
+    return ""
 
 
-def platform_name(parts: tuple[str, ...]) -> tuple[str, list[str], datetime | None]:
-    """The platform, the names it gives and the time it wrote, from a download's path; `("", [], None)` for none."""
-    for part in reversed(parts):
-        if found := MOODLE.match(part):
-            return "Moodle", [found["name"]], None
-        if found := BLACKBOARD.search(part):
-            return "Blackboard", [found["name"]], _time(found["time"], "%Y-%m-%d-%H-%M-%S")
-        if found := BRIGHTSPACE.match(part):
-            return "Brightspace", [found["name"]], _time(found["time"], "%b %d, %Y %I%M %p")
-        if found := CANVAS.match(part):
-            return "Canvas", [found["name"], found["user"]], None
-    return "", [], None
+def platform_names(parts: tuple[str, ...]) -> list[tuple[str, list[str], datetime | None]]:
+    """(platform, the names it gives, the time it wrote) for each piece of a path that looks like a platform's.
+
+    The first is the platform's own: it names the outermost folder and begins a file's name. What comes after it may be the
+    learner's: a file in a folder, a file in a zip, the rest of a name.
+    """
+    found = []
+    for part in parts:
+        here = []
+        if match := MOODLE.match(part):
+            here.append((match.start(), "Moodle", [match["name"]], None))
+        if match := BRIGHTSPACE.match(part):
+            here.append((match.start(), "Brightspace", [match["name"]], _time(match["time"], "%b %d, %Y %I%M %p")))
+        if match := CANVAS.match(part):
+            here.append((match.start(), "Canvas", [match["name"], match["user"]], None))
+        if match := BLACKBOARD.search(part):
+            here.append((match.start() + 1, "Blackboard", [match["name"]], _time(match["time"], "%Y-%m-%d-%H-%M-%S")))
+        found += [one[1:] for one in sorted(here, key=lambda one: one[0])]
+    return found
 
 
 def _time(text: str, pattern: str) -> datetime | None:
@@ -79,11 +85,12 @@ def whose(parts: tuple[str, ...], handed_in: HandedIn | None, roster: Roster, la
     """Who handed in the file at `parts` with this content (`None` where it could not be read)."""
     owner = Owner(None)
     said: dict[str, str] = {}
-    platform, names, owner.received = platform_name(parts)
-    if platform:
-        if identity := _first(roster, names):
+    for n, (platform, names, received) in enumerate(platform_names(parts)):
+        identity = _first(roster, names)
+        owner.received = owner.received if n else received
+        if identity:
             said[f"{platform}'s name '{shown(names[0])}'"] = identity
-        else:
+        elif not n:
             owner.notes.append(f"{platform} says '{shown(names[0])}', whom the roster does not know")
     if handed_in is not None:
         about = handed_in.metadata.get("inferlab")
@@ -98,8 +105,8 @@ def whose(parts: tuple[str, ...], handed_in: HandedIn | None, roster: Roster, la
                 said[by] = identity
             else:
                 owner.notes.append(f"{by} is '{shown(text[:60])}', whom the roster does not know" + _hint(roster, text))
-    if by_path := _by_path(parts, roster, lab):
-        said[f"the file's place '{shown(by_path[1])}'"] = by_path[0]
+    for identity, part in _by_path(parts, roster, lab):
+        said[f"the file's place '{shown(part)}'"] = identity
     people = sorted(set(said.values()))
     if len(people) > 1:
         owner.problem = "named twice: " + ", ".join(f"{by} is {identity}" for by, identity in said.items())
@@ -125,18 +132,18 @@ def _first(roster: Roster, names: list[str]) -> str | None:
     return None
 
 
-def _by_path(parts: tuple[str, ...], roster: Roster, lab: str) -> tuple[str, str] | None:
-    """A folder or file name that is exactly one of a learner's names, lab name and copy numbers aside."""
-    for part in reversed(parts):
+def _by_path(parts: tuple[str, ...], roster: Roster, lab: str) -> list[tuple[str, str]]:
+    """(learner, piece) for each folder or file name that is exactly one of a learner's names, lab name and copy numbers aside."""
+    found = []
+    for part in parts:
         stem = re.sub(r"(\.(ipynb|json|txt|zip|html?|pdf|py|docx?|png|jpe?g))+$", "", part, flags=re.IGNORECASE)
         stem = re.sub(r"\s*\(\d+\)$|[ _-]+(copy|final|kopie|copie)\d*$", "", stem, flags=re.IGNORECASE)
         pieces = [stem, *([stem.replace(lab, " ").strip(" _-.")] if lab and lab in stem else [])]
-        for piece in pieces:
-            for text in (piece, piece.replace("_", " "), piece.replace("-", " ")):
-                identity = roster.resolve(text) if normalize(text) else None
-                if identity:
-                    return identity, part
-    return None
+        texts = [text for piece in pieces for text in (piece, piece.replace("_", " "), piece.replace("-", " ")) if normalize(text)]
+        identity = next((one for text in texts if (one := roster.resolve(text))), None)
+        if identity:
+            found.append((identity, part))
+    return found
 
 
 def _hint(roster: Roster, text: str) -> str:

@@ -7,7 +7,8 @@ A logistic regression over that (`training/likeness.py`) says how likely the ans
 Nothing is ever awarded by likeness.
 
 The labelled answers are shipped as numbers: each word is hashed with the name under which a rubric's slot has them learned
-(`Slot.learned`). That name stands in the lab's hidden test only; without it the table says nothing about right answers.
+(`Slot.learned`). That name stands in the lab's hidden test only. Without it no answer can be compared with the table; since words keep
+their order, a patient reader could still guess some of them, as in any substitution cipher.
 """
 
 import gzip
