@@ -58,6 +58,9 @@ class LazyProbe:
     def leave(self, mark) -> dict:
         return self.inner.leave(mark)
 
+    def still(self, mark) -> dict:
+        return self.inner.still(mark)
+
     def close(self) -> None:
         if self.inner is not None:
             self.inner.close()
@@ -136,6 +139,19 @@ class CudaProbe:
             result["memory"] = self._memory(held, high)
         return result
 
+    def still(self, mark) -> dict:
+        """As `leave`, for a call in which nothing can have happened: it ends on the device where it began."""
+        start, held, _ = mark
+        result: dict = {}
+        if start is not None:
+            self.pending.append((start, start, perf_counter_ns(), result))
+        if held is not None:
+            exact = self.memory == "peaks"
+            if exact:
+                self.peaks.pop()
+            result["memory"] = {"before": held, "after": held, "change": 0, "peak": held, "peak_exact": exact}
+        return result
+
     def _memory(self, held: int, high: int) -> dict:
         now, peak = self._read()
         if self.memory == "peaks":
@@ -160,13 +176,13 @@ class CudaProbe:
 
     def _resolve(self, item) -> None:
         start, end, host_end_ns, result = item
-        result["gpu_ms"] = start.elapsed_time(end)
+        result["gpu_ms"] = 0.0 if end is start else start.elapsed_time(end)
         result["gpu_start_ms"] = self.origin.elapsed_time(start)
         lag = result["gpu_start_ms"] + result["gpu_ms"] - (host_end_ns - self.origin_ns) / 1e6
         result["lag_ms"] = lag
         result["bound"] = "device" if lag > self.LAG_MS else "host"
         result["gpu_origin_ns"] = self.origin_ns
-        _pool[self.index] += [start, end]
+        _pool[self.index] += [start] if end is start else [start, end]
 
     def close(self) -> None:
         """Waits for the device once and turns all events into numbers."""

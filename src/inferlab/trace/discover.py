@@ -5,10 +5,14 @@ the modules it holds; every other object with methods that it holds is a worker 
 processor); its own methods are steps.
 """
 
+import dis
 import inspect
+import sys
 import types
 import warnings
 from collections.abc import Mapping
+from itertools import chain
+from operator import is_
 
 import torch
 from torch.nn import Module, ModuleDict, ModuleList, Sequential
@@ -155,6 +159,8 @@ def _registered(pipe, held) -> dict:
     extra = {}
     for name in names:
         if isinstance(name, str) and not name.startswith("_") and name not in held:
+            if isinstance(names, Mapping) and isinstance(names[name], (bool, int, float, str)):
+                continue  # a setting
             value = inspect.getattr_static(type(pipe), name, None)
             if value is not None and not isinstance(value, property):
                 continue
@@ -169,17 +175,46 @@ def _registered(pipe, held) -> dict:
     return extra
 
 
+def lasts(cls) -> bool:
+    """Whether a class is one of its module's: it lives as long as the process, and what is known of it may be kept."""
+    module = sys.modules.get(cls.__module__)
+    return module is not None and vars(module).get(cls.__name__) is cls
+
+
+_methods: dict = {}  # (class, private, skip_housekeeping) -> (its bases, those looked into, their attributes, what was found)
+
+
 def own_methods(cls, private: bool, skip_housekeeping: bool):
     """(name, function, is static) of the methods that a class and its bases define, most derived first.
 
-    Dunders other than `__call__`, properties, class methods, generators and coroutines are left out.
+    Dunders other than `__call__`, properties, class methods, generators and coroutines are left out. What was found is kept
+    for the next trace, and holds as long as every attribute of these classes is the one that it was.
     """
+    key = (cls, private, skip_housekeeping)
+    bases, classes, attributes, found = _methods.get(key, (None, (), (), ()))
+    if bases is cls.__mro__ and _same(classes, attributes):
+        return found
+    classes = [
+        klass
+        for klass in cls.__mro__
+        if (klass.__module__.partition(".")[0] not in _PLUMBING or klass.__module__ == cls.__module__)
+        and not (skip_housekeeping and f"{klass.__module__}.".startswith(_HOUSEKEEPING))
+    ]
+    attributes = list(chain.from_iterable(chain.from_iterable(vars(klass).items() for klass in classes)))
+    found = list(_methods_in(classes, private))
+    if lasts(cls):
+        _methods[key] = (cls.__mro__, classes, attributes, found)
+    return found
+
+
+def _same(classes, attributes) -> bool:
+    now = list(chain.from_iterable(chain.from_iterable(vars(klass).items() for klass in classes)))
+    return len(now) == len(attributes) and all(map(is_, now, attributes))
+
+
+def _methods_in(classes, private: bool):
     seen = set()
-    for klass in cls.__mro__:
-        if klass.__module__.partition(".")[0] in _PLUMBING and klass.__module__ != cls.__module__:
-            continue
-        if skip_housekeeping and f"{klass.__module__}.".startswith(_HOUSEKEEPING):
-            continue
+    for klass in classes:
         for name, attribute in vars(klass).items():
             if name in seen:
                 continue
@@ -194,6 +229,20 @@ def own_methods(cls, private: bool, skip_housekeeping: bool):
             if isinstance(inner, types.FunctionType) and inner.__code__.co_flags & _GENERATOR_FLAGS:
                 continue
             yield name, function, static
+
+
+_HANDS_BACK = {
+    dis.opmap[name]
+    for name in ("RESUME", "NOP", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST")
+    if name in dis.opmap
+}
+
+
+def hands_back(function) -> bool:
+    """Whether a function does nothing but return an argument or a constant, as most schedulers' `scale_model_input` does:
+    nothing can be launched, allocated or freed in it."""
+    code = function.__code__
+    return not code.co_names and len(code.co_code) <= 24 and set(code.co_code[::2]) <= _HANDS_BACK
 
 
 class Parameters:

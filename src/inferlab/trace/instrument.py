@@ -121,10 +121,11 @@ class Instrument(Placing):
         prefix = path.rstrip(".") if bare else name
         if discover.is_compiled(module):
             self._say_compiled(name)
-            self._module_names(module, prefix)
+            self._module_names(module, prefix, late=not bare)
             return
         tree = None if self.depth == "components" else discover.named_modules(module, prefix)
-        self._module_names(module, prefix, tree)
+        # What a pipeline calls it calls by its own name; only inside a component has a module the name of who holds it there.
+        self._module_names(module, prefix, tree, late=not bare)
         self._add_inner(name, module, owner, prefix, bare, tree)
 
     def _say_compiled(self, name: str) -> None:
@@ -197,7 +198,8 @@ class Instrument(Placing):
         self._remember(part)
         cls, owner = type(part), f"component:{name}"
         kind = worker_kind(part)
-        for method, function, static in discover.own_methods(cls, private=False, skip_housekeeping=True):
+        methods = discover.own_methods(cls, private=False, skip_housekeeping=True)
+        for method, function, static in methods:
             if static:
                 continue
             full = name if method == "__call__" else f"{name}.{method}"
@@ -218,12 +220,13 @@ class Instrument(Placing):
                 base=name,
                 keep=self._keeps(full),
             )
+            point.still = discover.hands_back(function)
             self._place_method(part, method, point, static=False)
         if kind == "scheduler" and cls not in self._classes:
             self._classes.add(cls)
-            self._adopt_copies(name, part)
+            self._adopt_copies(name, part, methods)
 
-    def _adopt_copies(self, name: str, part) -> None:
+    def _adopt_copies(self, name: str, part, methods: list) -> None:
         """Unknown instances of a scheduler's class that a traced pipeline uses are copies of it: record them too."""
         cls, owner = type(part), f"component:{name}"
 
@@ -236,7 +239,7 @@ class Instrument(Placing):
             number = self._copies[name] = self._copies.get(name, 1) + 1
             self._add_worker(f"{name}#{number}", instance)
 
-        for method, _, static in discover.own_methods(cls, private=False, skip_housekeeping=True):
+        for method, _, static in methods:
             if not static:
                 patch = patches.acquire(cls, method, "method")
                 patch.adopters.append(adopt)
@@ -285,6 +288,10 @@ class Instrument(Placing):
 
     def _add_library_points(self) -> None:
         """KV caches and offloading hooks: made inside calls, so their classes are watched."""
+        state = moves.libraries(self._classes)
+        if state == self._libraries:
+            return
+        self._libraries = state
         placed = {(patch.holder, patch.name) for patch in self._shared}
         for cls, method in moves.cache_methods(self._classes):
             if (cls, method) not in placed:

@@ -79,6 +79,8 @@ class TensorBytesProbe:
         }
         return result
 
+    still = leave
+
     def close(self) -> None:
         self.watch.__exit__(None, None, None)
         if self.inner:

@@ -122,6 +122,17 @@ def _subclasses(cls):
         yield from _subclasses(sub)
 
 
+def libraries(component_classes) -> tuple:
+    """What decides which methods `hook_methods` and `cache_methods` find; equal as long as they would find the same."""
+    hooks, caches = sys.modules.get("accelerate.hooks"), sys.modules.get("transformers.cache_utils")
+    return (
+        [] if hooks is None else list(_subclasses(hooks.ModelHook)),
+        [*_subclasses(caches.Cache)] if hasattr(caches, "Cache") else [],
+        "diffusers.hooks.group_offloading" in sys.modules,
+        {name: len(vars(sys.modules.get(name, spec))) for name in {cls.__module__ for cls in component_classes}},
+    )
+
+
 def hook_methods():
     """(class, method name, point class, how to find the module) of the offloading hooks that are loaded."""
     hooks = sys.modules.get("accelerate.hooks")

@@ -12,11 +12,12 @@ import types
 
 import torch
 
-from . import lean
+from . import discover, lean
 
 LOCK = threading.RLock()
 _MISSING = object()
 _patches: dict = {}  # (id(holder), name) -> Patch
+_spare: dict = {}  # the same for patches of methods that are not in place: the next trace takes them again
 # id(module._forward_hooks) -> id(module): a DataParallel replica is a new object that shares its original's dicts.
 originals: dict = {}
 
@@ -76,6 +77,7 @@ class Patch:
         self.adopters: list = []  # called with an instance that nobody registered; may return points
         self.everywhere: tuple = ()  # points for calls whose instance nobody registered: functions, caches, hooks
         self.users = 0
+        self.lasts = flavour == "method" and discover.lasts(holder)
         self.install()
 
     # -- how each flavour is put in place and taken away -------------------------------------------------------
@@ -83,21 +85,30 @@ class Patch:
     def install(self):
         getattr(self, f"_install_{self.flavour}")()
 
-    def remove(self):
+    def again(self) -> bool:
+        """Puts a patch of a method in place that was taken away, if what it wraps is still what it would find there."""
+        if getattr(self.holder, self.name, None) is not self.original:
+            return False
+        self._place(self.installed)
+        return True
+
+    def remove(self) -> bool:
+        """Whether the attribute is again what it was; not where somebody replaced it."""
         if self.flavour == "code":
             self.holder.__code__ = self.code
             if self.previous is _MISSING:
                 vars(self.holder).pop("__wrapped__", None)
             else:
                 self.holder.__wrapped__ = self.previous
-            return
+            return True
         current = vars(self.holder).get(self.name, _MISSING)
         if current is not self.installed:
-            return  # somebody replaced the attribute during the trace: theirs stays
+            return False  # somebody replaced the attribute during the trace: theirs stays
         if self.previous is _MISSING:
             delattr(self.holder, self.name)
         else:
             setattr(self.holder, self.name, self.previous)
+        return True
 
     def _place(self, wrapper):
         self.previous = vars(self.holder).get(self.name, _MISSING)
@@ -105,7 +116,7 @@ class Patch:
         setattr(self.holder, self.name, wrapper)
 
     def _install_method(self):
-        original = getattr(self.holder, self.name)
+        original = self.original = getattr(self.holder, self.name)
         entries, adopt, is_compiling = self.entries, self.adopt, torch.compiler.is_compiling
 
         def traced(self, *args, **kwargs):
@@ -212,7 +223,10 @@ def acquire(holder, name: str, flavour: str) -> Patch:
     with LOCK:
         patch = _patches.get((id(holder), name))
         if patch is None:
-            patch = _patches[(id(holder), name)] = Patch(holder, name, flavour)
+            patch = _spare.pop((id(holder), name), None)
+            if patch is None or patch.flavour != flavour or not patch.again():
+                patch = Patch(holder, name, flavour)
+            _patches[(id(holder), name)] = patch
         patch.users += 1
         return patch
 
@@ -229,9 +243,13 @@ def discard(patch: Patch) -> None:
     """Puts the original attribute back; a wrapper that somebody still holds passes its calls on."""
     with LOCK:
         patch.users = 0
-        patch.remove()
-        lean.forget(patch)
+        clean = patch.remove()
+        if patch.lean is not None:
+            lean.forget(patch)
         patch.entries.clear()
         patch.adopters.clear()
         patch.everywhere = ()
-        _patches.pop((id(patch.holder), patch.name), None)
+        key = (id(patch.holder), patch.name)
+        _patches.pop(key, None)
+        if clean and patch.lasts:
+            _spare[key] = patch

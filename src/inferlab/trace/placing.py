@@ -31,6 +31,7 @@ class Placing:
         self._parameters: dict = {}
         self._forwards: dict = {}  # class of module -> its forward's parameters
         self._classes: set = set()
+        self._libraries = None  # what of the libraries was there when their classes were last looked through
         self._originals: list = []
 
     def _module_point(self, name, module, owner, rule, coarse=True):
@@ -151,6 +152,7 @@ class Placing:
             self._forwards.clear()
             self._known.clear()
             self._held.clear()
+            self._libraries = None
             self.components = {name: type(part).__name__ for name, part in self.components.items()}
             self.pipelines = []
             self._names, self._unnamed = {}, []
@@ -184,9 +186,12 @@ class Placing:
                 self._name_tree(discover.named_modules(module, prefix), module)
         return self._names
 
-    def _module_names(self, module, prefix, tree=None) -> None:
-        """Names the modules of a component; `tree` is what `discover.named_modules` found, if that was asked already."""
-        if tree is None and not discover.shares(module):
+    def _module_names(self, module, prefix, tree=None, late=False) -> None:
+        """Names the modules of a component; `tree` is what `discover.named_modules` found, if that was asked already.
+
+        `late` says that no boundary can need a second name: then nothing looks for modules that have one.
+        """
+        if tree is None and (late or not discover.shares(module)):
             self._unnamed.append((weakref.ref(module), prefix))
         else:
             self._name_tree(tree or discover.named_modules(module, prefix), module)

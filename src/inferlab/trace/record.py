@@ -242,11 +242,12 @@ def _next(points, index, original):
 class FullPoint(Point):
     """A point that may also print live, keep tensors, and read the device's clock and allocator."""
 
-    __slots__ = ("keep",)
+    __slots__ = ("keep", "still")
 
-    def __init__(self, *args, keep=False, **kwargs):
-        super().__init__(*args, **kwargs)
+    def __init__(self, recorder, name, kind, owner, rule=0, parameters=(), skip=1, coarse=True, base=None, keep=False):
+        Point.__init__(self, recorder, name, kind, owner, rule, parameters, skip, coarse, base)
         self.keep = keep
+        self.still = False  # nothing can happen in a call: the device is looked at once, not twice
 
     def before(self, args, kwargs):
         """What to remember of the object before the call (used by moves and by methods that change their object)."""
@@ -297,7 +298,9 @@ class FullPoint(Point):
                 recorder.on_close(self, log, seq, parent, inputs, -1, end - (start or end), status)
             raise
         log.seq, log.point = parent, above
-        extra = {} if mark is None else {"probe": probe.leave(mark)}
+        extra = {}
+        if mark is not None:
+            extra["probe"] = probe.still(mark) if self.still else probe.leave(mark)
         outputs = recorder.output_of(self, output)
         outputs, more = self.after(before, args, output, inputs, outputs)
         if rule and more is None and self.drops(log, seq, inputs, outputs, output):
