@@ -31,6 +31,7 @@ from .measure import ROOT, environment, fresh
 PARTS = ("notebooks", "build", "limits", "vae", "offload", "floors", "decode", "trace", "knobs", "parallel", "compile")
 BESIDE_NOTEBOOKS = ("notebooks", "build", "limits", "vae", "offload")
 COMPILE_SECONDS = 100  # what compiling the whole language model may take; it is not begun with less left
+AFTER_ROUNDS = 40  # seconds that the trace part needs after its rounds
 
 
 class Session:
@@ -102,7 +103,8 @@ def part_trace(s: Session) -> None:
     found["boundary_us"] = tracing.boundary_us(s.device)
     found["pieces_us"] = tracing.pieces_us(s.device, 50 if s.tiny else 2000)
     s.say("trace")(found)
-    found["cost"] = cost = tracing.cost(pipe, call, s.device, 2 if s.tiny else s.options.rounds, lambda: call(2))
+    found["cost"] = cost = tracing.cost(pipe, call, s.device, 2 if s.tiny else s.options.rounds, lambda: call(2),
+                                        lambda: s.left() > AFTER_ROUNDS)
     default = next(row for row in cost["rows"] if row["name"] == "default depth")
     default["counted"] = tracing.counted(default, found["boundary_us"]["parts"], cost["untraced_seconds"][0])
     s.say("trace")(found)

@@ -22,13 +22,12 @@ from .measure import wait
 GOALS = {"default depth": 1.02, "all modules": 1.15}
 
 
-#: One round: what is traced, each between two untraced runs.
-ROUND = ("default depth", "all modules")
 HOOKS = "empty hooks on all modules"
-HOOKS_EVERY = 6  # rounds
+#: What is timed, each between two untraced runs, and in which rounds: the nearest to its goal is timed most.
+EVERY = {"default depth": 1, "all modules": 3, HOOKS: 12}
 
 
-def cost(pipe, call, device: str, rounds: int, short=None) -> dict[str, Any]:
+def cost(pipe, call, device: str, rounds: int, short=None, more=lambda: True) -> dict[str, Any]:
     """Ratios of traced to untraced wall time, on one processor, the collector at rest while a run is timed.
 
     Every traced run stands between two untraced ones. `ratio` is the median over those pairs of its seconds over the mean of
@@ -36,7 +35,7 @@ def cost(pipe, call, device: str, rounds: int, short=None) -> dict[str, Any]:
     all traced runs over that of all untraced ones, resampled likewise; `of_quartiles` the same of lower quartiles, which a
     disturbed run hardly moves; `cpu` is the median of ratios of the process's own CPU seconds. `counted` does without runs
     of the whole call: the time to start and end a trace, and the boundaries at their measured time each, over the call.
-    `short`, if given, is a call of few steps for the profiler, which is slow.
+    `short`, if given, is a call of few steps for the profiler, which is slow. No round is begun once `more()` is false.
     """
     modules = [m for part in pipe.components.values() if isinstance(part, torch.nn.Module) for m in part.modules()]
     counts: dict[str, int] = {}
@@ -60,7 +59,10 @@ def cost(pipe, call, device: str, rounds: int, short=None) -> dict[str, Any]:
         stolen = _stolen(processor)
         plain = [_timed(call, device)]
         for number in range(rounds):
-            for name in ROUND + (() if number % HOOKS_EVERY else (HOOKS,)):
+            if number and not more():
+                rounds = number
+                break
+            for name in [name for name, every in EVERY.items() if number % every == 0]:
                 ours = _timed(variants[name], device)
                 plain.append(_timed(call, device))
                 found[name].append((ours, plain[-2], plain[-1]))
