@@ -88,7 +88,9 @@ def fit(found: list[Example], answers: dict[str, list]) -> list[float]:
     sets = {name: likeness.Learned(kept) for name, kept in answers.items()}
     rows = []
     for e in found:
-        rows.append(sets[e.name].features(e.said, answers[e.name][place[e.name]][0], without=place[e.name]))
+        at, known = place[e.name], sets[e.name]
+        one = answers[e.name][at][0]
+        rows.append(known.features(e.said, one, [known.nearest(clause, at) for clause in one.clauses], at))
         place[e.name] += 1
     x, y = np.array(rows), np.array([not e.right for e in found], float)
     mean, spread = x.mean(0), x.std(0) + 1e-9
@@ -116,7 +118,9 @@ def measure(found: list[Example]) -> None:
         sets, weights = {name: likeness.Learned(kept) for name, kept in answers.items()}, fit(rest, answers)
         for e in own:
             if e.name in sets:
-                x = float(np.dot(weights, sets[e.name].features(e.said, likeness.numbered(e.name, e.said))))
+                one = likeness.numbered(e.name, e.said)
+                near = [sets[e.name].nearest(clause) for clause in one.clauses]
+                x = float(np.dot(weights, sets[e.name].features(e.said, one, near)))
                 doubts.append((1 / (1 + np.exp(-x)), e))
     right = np.array([d for d, e in doubts if e.right and e.awarded])
     wrong = np.array([d for d, e in doubts if not e.right and e.awarded])

@@ -173,3 +173,20 @@ def test_both_ways_in_one_sentence(text):
 def test_bare_words_behind_a_direction_make_a_list():
     assert gates.listing(sentences("throughput up, memory up, weights read once, batch, sequences, bandwidth, roofline"))
     assert not gates.listing(sentences("The token axis grows to 151; batch, heads and head_dim stay."))
+
+
+@pytest.mark.parametrize("wrapped", [
+    "~~{}.~~", "<del>{}.</del>", "{}. lol no", "{}. \u041d\u0435\u0442.", "{} \u274c", "{} \U0001f44e", "{} \u2260 true", "\u00ac({})", "{} == False", "{} /s", "In my dream: {}.",
+    "{} in a parallel universe.", "Opposite day: {}.", "Find the error: {}.", "{}, April fools.", "{} (my roommate believes).", "{}, said the wrong textbook.",
+    "{} (crossed out by me).", "{}, or so a fool would put it.",
+])
+@pytest.mark.parametrize("text", ["The scheduler updates the latents", "More steps give a better image but take longer"])
+def test_what_a_sign_or_a_wrap_takes_back_earns_nothing(wrapped, text):
+    slot = "state" if "scheduler" in text else "trade-off"
+    assert grade_slot(text + ".", DENOISE.slots[slot], DENOISE, DENOISE_FACTS).verdict == "award"
+    assert grade_slot(wrapped.format(text), DENOISE.slots[slot], DENOISE, DENOISE_FACTS).verdict != "award"
+
+
+@pytest.mark.parametrize("verb", ["refrains from updating", "forgets to update", "stops updating"])
+def test_what_is_not_done_earns_nothing(verb):
+    assert grade_slot(f"The scheduler {verb} the latents.", DENOISE.slots["state"], DENOISE, DENOISE_FACTS).verdict != "award"

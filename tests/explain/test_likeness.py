@@ -52,6 +52,7 @@ def test_nothing_can_be_read_in_it_without_the_name():
 @pytest.mark.parametrize(("lab", "slot", "text"), [
     ("lab02-denoising-step", "axis", "The batch becomes 2 for guidance, as one row is sent to the left half of the processor and the other row to its right half."),
     ("lab11-end-to-end-trace", "axis", "The side grows from 16 to 128 and the channels go from 4 to 3, one channel for each of the GPU's memory banks."),
+    ("lab04-scheduler-loop", "trade-off", "Half the steps take half the time and the picture gets worse, because the banana is yellow."),
     ("lab13-kv-cache", "axis", "The token axis grows from 128 to 151, since each new word pushes the vocabulary one entry further, and the other sizes stay."),
 ])
 def test_a_mistake_beside_the_asked_words_is_read_by_a_person(lab, slot, text):

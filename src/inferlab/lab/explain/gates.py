@@ -2,6 +2,7 @@
 no instruction to the grader, no repetition, not negated as a whole."""
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -71,7 +72,7 @@ _RETRACTION = re.compile(
 
 
 _TAKEN_BACK = re.compile(
-    r"(?:[.!?,;:(-]|\s-)\s*(?:well,? |actually,? |but |and |oh,? |hm+,? )*(?:no|not|nope|nah|never|wrong|false|untrue|incorrect|nonsense|joke|joking|(?:just |only )?kidding|"
+    r"(?:[.!?,;:(-]|\s-)\s*(?:(?:well|actually|but|and|oh|hm+|lol|haha+|hehe|jk|lmao|um+|uh+|sorry|just|ok|okay|right),? )*(?:no|not|nope|nah|never|wrong|false|untrue|incorrect|nonsense|joke|joking|(?:just |only )?kidding|"
     r"scratch that|never mind|forget (?:it|that|this)|not really|not at all|not so|not true|as if|yeah,? right|lies?|sarcasm|psych)\W*$"
     r"|(?<!\bis)(?<!\bare)(?<!\bwas)(?<!\bwere)(?<!\bdo)(?<!\bdoes)(?<!\bdid)(?<!\bhas)(?<!\bhave)(?<!\bcan)(?<!\bwill)\s(?:not|nope|nah)[\s!.]*$|\bsaid (?:nobody|no one|no-one|noone)\b|\bbut (?:this|that|it|none of it|all of it)(?:'s| is| was|'s all| is all)? (?:not|never|n't|wrong|false|nonsense|untrue|incorrect|a lie|made up)\b"
     r"|\bor so (?:they|people|i'm told|it is said)\b|\bi (?:take (?:it|that|this) back|lied|am lying|made (?:this|that|it) up)\b|\bnot what happens\b", re.IGNORECASE)
@@ -79,6 +80,11 @@ _ELLIPSIS = re.compile(r"[.;,:]\s+(?:(?:and|but|the|while)\s+)*(?!so |really |qu
 """`Height and width are cut; the batch (2) not`: a second statement with its verb left out, no joke."""
 _UNASSERTED = re.compile(
     r"\?|^\W*(?:suppose|imagine(?! an? )|pretend|say that|let us assume|let's assume|assume)\b|\bin (?:an ideal|a perfect|theory|another|some other) (?:world|universe)\b"
+    r"|\b(?:in (?:my|a|your|some) dreams?|opposite day|april fools?|find the (?:error|mistake|bug)|(?:parallel|alternat(?:e|ive)) (?:universe|world)s?|once upon a time|(?:many |some )?years ago|"
+    r"crossed out|(?:in|before|until) (?:this|the|an?) (?:older|earlier|old|previous|last|next)? ?(?:version|release)s?|(?<!there )used to(?! be))\b"
+    r"|\b(?:refrain(?:s|ed)? from|(?:forgets?|forgot|refuse[sd]?|neglect(?:s|ed)?|cease[sd]?|omit(?:s|ted)?|fail(?:s|ed)?) to|(?:stops?|stopped|ceases?|quits?) (?!getting|improving|growing|changing|rising|falling|helping|paying)\w{3,}ing)\b"
+    r"|\b(?:every(?:thing|body|one)|any(?:thing|body|one)|some(?:thing|body|one)|all|nothing|nobody|no one|everything else) (?:but|except|other than|apart from|besides)\b"
+    r"|\((?:\w+ ){1,4}(?:believes?|thinks?|claims?|says|said|thought|argues?)\s*\)|,\s*(?:so )?(?:said|says|claims?|claimed) (?:the|a|an|my|some)\b|\bor so (?:a|an|some|the|my) \w+"
     r"|\baccording to (?!(?:my|the|our|this) (?:own )?(?:trace|run|table|output|recorded|lab|scheduler|update|rule|noise|predict))"
     r"|\bif (?:i|we|you|one) (?:were|was|wanted|had) (?:to |wrong|right|mistaken|lying)|\bif at all\b|\bor (?:is it|was it|isn't it|maybe not|not)\b|\b(?:the )?other way (?:a)?round\b|\bvice versa\b"
     r"|\b(?:isn't|wasn't|not|never)(?: quite| really)? so that\b|\bis (?:it|this)(?: quite| really)? so that\b"
@@ -150,6 +156,16 @@ def _said_and_denied(text: str) -> str:
                     return clause.strip()
             seen.append((said, no))
     return ""
+
+
+_STRUCK = re.compile(r"~~|</?[a-z]+>|[¬≠✗✘]|[=!]=\s*(?:false|none|null|0)?|(?:^|\s)/s\s*$|\b(?:assert|lambda)\b", re.IGNORECASE)
+
+
+@lru_cache(maxsize=512)
+def signs(raw: str) -> str:
+    """Markup, code and pictures that change what a text says without a word (`~~...~~`, `... == False`, an emoji), "" if there are none."""
+    m = _STRUCK.search(raw)
+    return m.group(0).strip() if m else next((ch for ch in raw[:MAX_FIELD] if unicodedata.category(ch) == "So" and not ("\u2190" <= ch <= "\u21ff" or ch in "\u2713\u2714\u00b0")), "")
 
 
 @lru_cache(maxsize=128)
@@ -317,7 +333,7 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
     told = instruction(cleaned)
     if told:
         return Gate("deny", "This talks to the grader instead of explaining.", (told,))
-    odd = odd_alphabet(raw)
+    odd = odd_alphabet(raw, lone=True)
     if odd:
         if odd == "another alphabet":
             return Gate("review", "This is written in another alphabet; a person will read it.", ())

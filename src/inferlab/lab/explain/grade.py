@@ -99,11 +99,13 @@ def grade_slot(text: str, slot: Slot, rubric: Rubric, facts: Mapping[str, object
     if outcome.verdict == "award" and slot.learned and likeness.doubt(slot.learned, likeness.read(mended, words, found)) > likeness.TOO_MUCH:
         return review("This says more than could be checked; a person will read it.")
     if outcome.verdict == "award":
-        back, both, open_ = gates.taken_back(cleaned), gates.both_ways(cleaned), gates.unasserted(cleaned)
+        back, both, open_, sign = gates.taken_back(cleaned), gates.both_ways(cleaned), gates.unasserted(cleaned), gates.signs(raw)
         if back:
             return deny("This takes back what it says.", (back,))
         if both:
             return review("This says of something that it is so and that it is not; a person will read it.", (both,))
+        if sign:
+            return review("A sign in this may change what it says; a person will read it.", (sign,))
         if open_:
             return review("This asks, supposes or quotes instead of stating; a person will read it.", (open_,))
     if gate.loose and outcome.verdict == "award" and noted(mended, slot, rubric):

@@ -37,6 +37,8 @@ _FUNCTION = frozenset(map(stem, listed(
 NUMBER = "#"
 TOO_MUCH = 0.4
 """Doubt from which on a person reads what the rubric awards."""
+FAR = 0.1
+"""A clause whose likest one, right or wrong, is less like it than this (a cosine) is about something else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +177,8 @@ class Learned:
                 best[right] = max(best[right], cosine)
         return best[0], best[1]
 
-    def features(self, said: Said, one: Numbers, without: int = -1) -> list[float]:
-        """What the regression looks at. `without` leaves one of the learned answers out, as if it had not been seen."""
+    def features(self, said: Said, one: Numbers, near: list[tuple[float, float]], without: int = -1) -> list[float]:
+        """What the regression looks at. `near` is `nearest` of each clause; `without` leaves one of the learned answers out, as if it had not been seen."""
         own, own_right = self.answers[without] if without >= 0 else (_NOTHING, False)
 
         def odds(counts: tuple[Counter, Counter], group: frozenset[int], mine: frozenset[int]) -> float:
@@ -188,7 +190,7 @@ class Learned:
             """The share of a group that stands in no right answer."""
             return sum(right[x] - (x in mine and own_right) == 0 for x in group) / max(1, len(group))
 
-        near = [self.nearest(clause, without) for clause in one.clauses] or [(0.0, 0.0)]
+        near = near or [(0.0, 0.0)]
         return [
             1.0,
             new(self.words[1], one.words, own.words),
@@ -208,9 +210,12 @@ class Learned:
 def doubt(name: str, said: Said) -> float:
     """How likely an answer is wrong, in (0, 1), by the answers learned under `name`; KeyError where there are none."""
     known, one = learned(name), numbered(name, said)
-    if one.clauses and all(known.nearest(clause)[1] > 0.999 for clause in one.clauses):
+    near = [known.nearest(clause) for clause in one.clauses]
+    if near and all(right > 0.999 for _, right in near):
         return 0.0  # every clause stands in a right answer
-    found = known.features(said, one)
+    if any(max(both) < FAR and sum(map(is_content, clause)) >= 2 for both, clause in zip(near, said.clauses, strict=True)):
+        return 1.0  # `..., because the banana is yellow`: nobody has said anything like it
+    found = known.features(said, one, near)
     x = math.fsum(w * f for w, f in zip(table()["weights"], found, strict=True))
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, x))))
 

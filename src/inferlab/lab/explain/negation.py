@@ -107,7 +107,7 @@ def framed_or_negated(sentence: Sentence) -> bool:
     return bool(framed(sentence.text) or negators(sentence.tokens))
 
 
-_PREVENT = frozenset(("avoid", "prevent", "sav", "spar", "skip", "without", "instead", "eliminat", "unnecessary"))
+_PREVENT = frozenset(("avoid", "prevent", "sav", "spar", "skip", "without", "instead", "eliminat", "unnecessary", "refrain", "forget", "refus", "ceas", "omit", "neglect"))
 
 
 def prevented(tokens: tuple[Token, ...], at: int) -> bool:

@@ -56,11 +56,11 @@ def _script(ch: str) -> str:
     return "LATIN" if ch.isascii() else script(ch)
 
 
-def odd_alphabet(text: str) -> str:
+def odd_alphabet(text: str, lone: bool = False) -> str:
     """Why the letters of `text` look disguised or foreign, "" when they don't.
 
     A lone Greek letter (epsilon, sigma_t) is a symbol; a word that mixes alphabets, letters from outside
-    Latin that make up a tenth of the text, and full-width or "mathematical" letters are not.
+    Latin that make up a tenth of the text (any of them, with `lone`), and full-width or "mathematical" letters are not.
     """
     foreign = letters = 0
     for word in re.findall(r"[^\W\d_]+", text):
@@ -76,7 +76,7 @@ def odd_alphabet(text: str) -> str:
         if len(scripts) > 1 and not (scripts == {"LATIN", "GREEK"} and len(word) <= 3):
             return "a word that mixes alphabets"
         foreign += len(word)
-    return "another alphabet" if foreign > 0.1 * letters else ""
+    return "another alphabet" if foreign > (0 if lone else 0.1 * letters) else ""
 
 
 def clean(text: str) -> str:
