@@ -158,3 +158,8 @@ def test_a_field_for_sentences_of_a_lab_of_its_own_is_read_back_and_a_typed_line
     spoken, stages = view.fields
     assert "draft" in " ".join(map(str, spoken.reading)) and not spoken.remarks
     assert stages.remarks == ["A typed line wants one short entry."] and not stages.reading
+
+
+def test_a_number_word_or_an_axis_index_is_no_number_that_the_trace_lacks():
+    report = lint(parse("axis: Between two iterations axis 0 counts 6 requests and 77 rows.\n", "x"), {"input_ids.shape": (6, 1)})
+    assert [(q.text, ok) for q, ok in report.fields[0].numbers] == [("6", True), ("77", False)]

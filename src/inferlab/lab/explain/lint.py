@@ -78,6 +78,12 @@ class LintReport:
                 + "".join(rows) + f"</tbody></table>{problems}<small>{self._footer()}</small></div>")
 
 
+def _of_the_run(q: Quantity, text: str) -> bool:
+    """Whether a number that the trace does not have is meant as one of the run's: not `between two iterations`, not `axis 0`."""
+    before = text[:q.start].split()[-1:]
+    return not (q.kind == "count" and (q.text.isalpha() or before and before[0].casefold() in ("axis", "axes", "dim", "dimension", "step", "call")))
+
+
 def _mark(ok: bool | None) -> str:
     return {True: "in your trace", False: "not in your trace", None: "read"}[ok]
 
@@ -104,7 +110,7 @@ def lint(explanation: Explanation, facts: Mapping[str, object] | None = None, la
             view.remarks.append("This field is missing." if label not in texts else "This field is empty.")
         else:
             cleaned = clean(text[:4000])
-            view.numbers = [(q, stands_in(q, facts) if facts else None) for q in find_quantities(cleaned)][:12]
+            view.numbers = [(q, ok) for q, ok in ((q, stands_in(q, facts) if facts else None) for q in find_quantities(cleaned)) if ok is not False or _of_the_run(q, cleaned)][:12]
             view.remarks = _remarks(label, text, cleaned)
             if _is_prose(label, text):
                 view.remarks += form_remarks(cleaned)
