@@ -107,7 +107,7 @@ def trace_part(data: dict[str, Any]) -> str:
             f"{name} {value:.1f}" for name, value in data["boundary_us"].items()) + ".\n"
     if "pieces_us" in data:
         text += "\nEach piece alone, µs: " + ", ".join(f"{name} {value:.1f}" for name, value in data["pieces_us"].items()) + (
-            ". A boundary reads the allocator twice; torch gives its two numbers only with its whole table.\n")
+            ". A boundary reads the allocator twice, once where nothing can happen in it; torch gives its two numbers only with its whole table.\n")
     if "sum_over_call" in sums:
         text += (f"\nDevice times come from CUDA events; nothing waits inside the call. The outermost boundaries sum to "
                  f"{sums['sum_gpu_ms']:.1f} of the call's {sums['call_gpu_ms']:.1f} ms ({sums['sum_over_call']:.1%}). "
