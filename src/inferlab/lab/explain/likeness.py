@@ -151,6 +151,7 @@ class Learned:
                 self.pairs.update(one.pairs)
         clauses = [(i, _grams(clause)) for i, (one, _) in enumerate(answers) for clause in one.clauses]
         self.owner = [i for i, _ in clauses]
+        self.side = [int(answers[i][1]) for i in self.owner]
         seen = Counter(gram for _, grams in clauses for gram in grams)
         self.rare = {gram: math.log((1 + len(clauses)) / (1 + n)) + 1 for gram, n in seen.items()}
         self.unseen = math.log(1 + len(clauses)) + 1
@@ -170,11 +171,10 @@ class Learned:
             for at, there in self.index.get(gram, ()):
                 near[at] += weight * there
         best = [0.0, 0.0]
+        owner, side = self.owner, self.side
         for at, cosine in near.items():
-            i = self.owner[at]
-            if i != without:
-                right = self.answers[i][1]
-                best[right] = max(best[right], cosine)
+            if cosine > best[side[at]] and owner[at] != without:
+                best[side[at]] = cosine
         return best[0], best[1]
 
     def features(self, said: Said, one: Numbers, near: list[tuple[float, float]], without: int = -1) -> list[float]:
