@@ -1284,7 +1284,7 @@ RUBRIC = Rubric(
                 "saves/saving/spares/relieved/relieves/frees/avoids/skips .. compute/recompute/calculate/recalculate/process/run/redo/rerun/push/feed/prompt, "
                 "work/compute/computation/recomputation/calculation .. saved/avoided/spared, "
                 "only/just/merely .. new/newest/latest/last/current/own, only/just .. one/1/single token/position, "
-                "save/saves/saved/saving/spare/spares/avoid/avoids a lot of compute/computation/computing/work/calculation/calculations/processing, "
+                "save/saves/saved/saving/spare/spares/avoid/avoids a lot of work/compute/computation/computing/calculation/calculations/processing, "
                 "save/saves/saved/saving lots of compute/computation/work, less/little/nothing to compute/calculate/process/recompute/do, save/saves/spare/spares/avoid/avoids computing/computation/calculation/calculating/processing, "
                 "the work/compute/computation of one/1/a, one/1 position/token of work/compute/computation, only/just .. position/token, "
                 "each/every/old token/tokens/stuff/position .. processed/computed/done/calculated once, processed/computed/done/calculated only/just/exactly once, is/are done/computed/processed once, "

@@ -1063,7 +1063,7 @@ RUBRIC = Rubric(
                               "work/token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates/ones .. "
                               "reject/rejected/discarded/refused/binned/thrown/wasted/lost/miss/dropped/nobody/nothing/wrong, "
                               "work/token/tokens/guess/guesses/proposal/proposals/draft/drafts/candidate/candidates .. not/aren't/isn't accepted/kept/used, "
-                              "waste/wastes/wasting compute/work/flops/arithmetic/computation/effort, misses are wasted, "
+                              "waste/wastes/wasting work/compute/flops/arithmetic/computation/effort, misses are wasted, "
                               "for nothing, in vain, wasted, thrown away/out, nobody keeps, is lost, work .. discarded/dropped/unused/rejected, get/gets thrown, "
                               "get/gets rejected/discarded/dropped, not used, of junk, not accepted, "
                               "second/additional/extra/another/little/small model .. run/runs/running/memory/compute/eats/needs/next/stored/beside/well, "
