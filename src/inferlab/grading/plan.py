@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nbformat import NotebookNode
@@ -49,7 +50,7 @@ def make_job(submission: NotebookNode, source: NotebookNode, limits: Limits | No
     return {
         "format": FORMAT,
         "lab": source.metadata.get("inferlab", {}).get("lab", ""),
-        "learner": declared_learner(submission),
+        "learner": declared_learner(submission.cells)[:200],
         "cells": cells,
         "provides": sorted({n for c in source.cells for n in c.metadata.get("inferlab", {}).get("provides", [])}),
         "explanations": _explanations(submission, trusted),
@@ -67,13 +68,17 @@ MOST_READ = 10_000
 """Characters of a cell in which its assignments are looked for."""
 
 
-def declared_learner(notebook: NotebookNode) -> str:
-    """What the parameters cell says in `LEARNER = "..."`, read from the text and never run; "" if it says nothing."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and "LEARNER" in cell.source[:MOST_READ]:
-            value = literals(cell.source[:MOST_READ]).get("LEARNER")
+def declared_learner(cells: Iterable[Mapping[str, Any]]) -> str:
+    """What a notebook's cells say in `LEARNER = "..."`, read from the text and never run; "" if they say nothing.
+
+    Collecting and grading both ask here, so that a notebook is graded as the learner's whom it was collected for.
+    """
+    for cell in cells:
+        source = cell["source"][:MOST_READ]
+        if cell["cell_type"] == "code" and "LEARNER" in source:
+            value = literals(source).get("LEARNER")
             if isinstance(value, str | int) and str(value).strip():
-                return str(value).strip()[:200]
+                return str(value).strip()
     return ""
 
 

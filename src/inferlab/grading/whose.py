@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from inferlab.lab.identity import normalize
 
 from .incoming import shown
-from .plan import MOST_READ, literals
+from .plan import declared_learner
 from .reading import HandedIn
 from .roster import Roster
 
@@ -40,19 +40,6 @@ def squash(name: str) -> str:
     return "".join(char for char in normalize(name) if char.isalnum())
 
 
-def learner_text(handed_in: HandedIn) -> str:
-    """What the notebook's `LEARNER = "..."` says, read as text and never run; empty where it says nothing.
-
-    Read as grading reads it, so that a notebook is graded as the learner's whom it was collected for.
-    """
-    for cell in handed_in.cells:
-        if cell["cell_type"] == "code" and "LEARNER" in cell["source"][:MOST_READ]:
-            value = literals(cell["source"][:MOST_READ]).get("LEARNER")
-            if isinstance(value, str | int) and str(value).strip():
-                return str(value).strip()
-    return ""
-
-
 def platform_names(parts: tuple[str, ...]) -> list[tuple[str, list[str], datetime | None]]:
     """(platform, the names it gives, the time it wrote) for each piece of a path that looks like a platform's.
 
@@ -61,16 +48,14 @@ def platform_names(parts: tuple[str, ...]) -> list[tuple[str, list[str], datetim
     """
     found = []
     for part in parts:
-        here = []
         if match := MOODLE.match(part):
-            here.append((match.start(), "Moodle", [match["name"]], None))
+            found.append(("Moodle", [match["name"]], None))
         if match := BRIGHTSPACE.match(part):
-            here.append((match.start(), "Brightspace", [match["name"]], _time(match["time"], "%b %d, %Y %I%M %p")))
+            found.append(("Brightspace", [match["name"]], _time(match["time"], "%b %d, %Y %I%M %p")))
         if match := CANVAS.match(part):
-            here.append((match.start(), "Canvas", [match["name"], match["user"]], None))
-        if match := BLACKBOARD.search(part):
-            here.append((match.start() + 1, "Blackboard", [match["name"]], _time(match["time"], "%Y-%m-%d-%H-%M-%S")))
-        found += [one[1:] for one in sorted(here, key=lambda one: one[0])]
+            found.append(("Canvas", [match["name"], match["user"]], None))
+        if match := BLACKBOARD.search(part):  # not at the beginning: last
+            found.append(("Blackboard", [match["name"]], _time(match["time"], "%Y-%m-%d-%H-%M-%S")))
     return found
 
 
@@ -95,7 +80,7 @@ def whose(parts: tuple[str, ...], handed_in: HandedIn | None, roster: Roster, la
     if handed_in is not None:
         about = handed_in.metadata.get("inferlab")
         stamped = about.get("learner") if isinstance(about, dict) else None
-        texts = {"the name in the file": stamped if isinstance(stamped, str) else "", "LEARNER": learner_text(handed_in)}
+        texts = {"the name in the file": stamped if isinstance(stamped, str) else "", "LEARNER": declared_learner(handed_in.cells)}
         for by, text in texts.items():
             if not normalize(text):
                 continue
