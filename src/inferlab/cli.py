@@ -37,8 +37,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def visible(text: str) -> str:
-    """A text for a terminal: what learners wrote in it can neither move the cursor nor turn the reading direction round."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)
+    """A text for a terminal, with its lines, whatever learners wrote in it."""
+    from .grading.incoming import printable
+
+    return printable(text, keep="\n\t")
 
 
 def _fail(arguments: argparse.Namespace, message: str) -> int:

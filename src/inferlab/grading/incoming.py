@@ -185,8 +185,13 @@ def _from_disk(label: str) -> bool:
     return all("\udc80" <= char <= "\udcff" for char in label if "\ud800" <= char <= "\udfff")
 
 
+def printable(text: str, keep: str = "") -> str:
+    """A text that can neither move a terminal's cursor nor turn its reading direction round; `keep` are characters that may stay."""
+    return "".join(char if char.isprintable() or char in keep else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
 def shown(label: str) -> str:
     """A name as text for a terminal: no control characters, no line breaks, at most 200 characters."""
     label = label.encode("utf-8", "surrogateescape" if _from_disk(label) else "replace").decode("utf-8", "replace")
-    clean = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in label)
+    clean = printable(label)
     return clean if len(clean) <= 200 else clean[:120] + "..." + clean[-77:]

@@ -124,12 +124,14 @@ def groups(slots: Iterable[Open], like: float = LIKE) -> list[Group]:
         """The words that say no: two answers that differ in one say opposite things, however alike they are."""
         return sorted(re.findall(r"\b(?:not|no|never|none|nothing|neither|nor|without|false|wrong|untrue)\b|n't|n\u2019t", slot.text.casefold()))
 
+    slots = list(slots)
+    denials = {slot: noes(slot) for slot in slots}
     gathered: list[list[Open]] = []
     for slot in sorted(slots, key=lambda s: (s.check, s.answer, s.learner)):
         words = " ".join(re.findall(r"\w+", slot.text.casefold()[:2_000]))
         best, at_best = None, 100 * like
         for group in gathered:
-            if group[0].check != slot.check or noes(group[0]) != noes(slot):
+            if group[0].check != slot.check or denials[group[0]] != denials[slot]:
                 continue
             other = " ".join(re.findall(r"\w+", group[0].text.casefold()[:2_000]))
             near = 100.0 if group[0].answer == slot.answer else fuzz.token_sort_ratio(words, other, score_cutoff=at_best)
