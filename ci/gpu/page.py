@@ -276,22 +276,21 @@ def compiled_on(parts: dict[str, Runs], cards: dict[str, str], name: str) -> dic
 
 
 def traced_elsewhere(folder: Path, name: str) -> str:
-    """What tracing cost in other runs of the same card and the same code as the one named: other hosts, other hours."""
+    """What tracing cost in the other runs on the same card: other hosts and hours, and code as old as their commits."""
 
     def read(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text("utf-8"))
 
-    def state(run: dict[str, Any]) -> tuple[str, str]:
-        return run["environment"]["card"]["name"], run["environment"]["commit"]
-
-    here, lines = state(read(folder / f"{name}.json")), []
-    for path in sorted(folder.glob("gpu-*.json")):
+    card, lines = read(folder / f"{name}.json")["environment"]["card"]["name"], []
+    for path in sorted(folder.glob("gpu-*.json"), reverse=True):
         run = read(path)
         cost = run["parts"].get("trace", {}).get("cost")
-        if cost and path.stem != name and state(run) == here:
+        if cost and path.stem != name and run["environment"]["card"]["name"] == card:
             ratios = {r["name"]: f"{r['ratio']:.3f} ({r['low']:.3f} to {r['high']:.3f})" for r in cost["rows"]}
-            lines.append([path.stem, f"{cost['untraced_seconds'][0]:.3f}", ratios["default depth"], ratios["all modules"]])
-    return "\nThe same code on other hosts:\n\n" + table(["run", "untraced, s", "default depth", "all modules"], lines) if lines else ""
+            lines.append([path.stem, run["environment"]["commit"], f"{cost['untraced_seconds'][0]:.3f}", ratios["default depth"],
+                          ratios["all modules"], cost["rounds"]])
+    head = ["run", "commit", "untraced, s", "default depth", "all modules", "rounds"]
+    return "\nOther runs on such a card:\n\n" + table(head, lines) if lines else ""
 
 
 def page(folder: Path = RESULTS) -> str:
