@@ -756,7 +756,8 @@ model.set_attn_implementation(attention)
 # *difficulty 2 of 3 · 8 minutes · 2 points*
 #
 # The least that one call must move: every weight read once, the cache of earlier tokens read once, the new tokens' keys and
-# values written. (Activations come on top. They are small in decode, and in prefill kernels keep most of them on the chip.)
+# values written. (Activations come on top. In decode they are small. In a long prefill they may be as many bytes as the weights, or more: a fused attention
+# kernel keeps its scores on the chip, but what goes in and out of norms and matrices passes through memory. There the arithmetic takes longer still.)
 #
 # | argument | meaning |
 # |---|---|
@@ -887,7 +888,7 @@ roofline(rates, dots, title="A prefill and a decode call differ by a factor of 1
 # Three regimes, and what moves a call from one to the next:
 #
 # * **launch-bound**: far below the roof, and hardly slower with more work. On a small model (or a large one on a fast GPU) a decode call may spend most
-#   of its time being issued. What helps is to issue less: a static cache with CUDA graphs or `torch.compile` replays all launches as one. The FLOPs and
+#   of its time being issued (on a CPU: by Python and torch's dispatcher; the name stays). What helps is to issue less: a static cache with CUDA graphs or `torch.compile` replays all launches as one. The FLOPs and
 #   bytes stay as they were.
 # * **memory-bound**: on the slope. The weights are fetched for one token. What helps is to read less (fewer bits) or to use a reading for more tokens (a batch).
 # * **compute-bound**: under the flat roof. Prefill is there, and decode with a large enough batch of short enough contexts. What helps is a faster device, or less to compute.
@@ -914,7 +915,7 @@ steps = decode_steps(model, PROMPT_TOKENS)
 print(rates.name)
 beside_the_floor(steps, call_cost(config, 1, PROMPT_TOKENS, itemsize=model.dtype.itemsize).bytes / rates.bytes_per_s)
 if "CUDA graph, static cache" not in steps:
-    print("\nNo graph: a CPU runs every operation itself, so there are no launches to save, and a static cache alone saves none.")
+    print("\nNo graph: CUDA graphs are for GPUs. What a CPU spends on issuing a call is Python and torch's dispatcher, and a static cache alone saves none of it.")
     print(f"Recorded on one {RECORDED['card']} ({RECORDED['model']}; run {RECORDED['run']} of the handbook's GPU numbers):")
     beside_the_floor(RECORDED["steps"], RECORDED["floor"])
 
@@ -935,9 +936,10 @@ if "CUDA graph, static cache" not in steps:
 # |---|---|
 # | `forward(ids, state)` | as in exercise 2, but its `logits` are `(B, T, V)`, those of all T tokens that it was given |
 # | `ids` | `(B, P)` int64 |
-# | `size` | the most tokens of each sequence that one call may get, at least 1 |
+# | `size` | tokens of each sequence in one call, at least 1 |
 #
-# Returns `(logits, state)`: the logits of all P positions, `(B, P, V)`, and the last state. As few calls as possible.
+# Returns `(logits, state)`: the logits of all P positions, `(B, P, V)`, and the last state. Every call but the last
+# gets exactly `size` tokens of each sequence, the last one what is left.
 #
 # <details><summary>Hint</summary>
 #
@@ -1162,8 +1164,8 @@ check.score()
 # | `readings:` | typed: how often the weights are read after the first token is there |
 # | `shape:` | typed: the shape of `input_ids` in each later call |
 # | `again:` | typed: token positions that all calls together would have computed without a cache |
-# | `gain:` | typed, such as `memory down`: what 8 sequences in one decode call improve over 8 calls of one |
-# | `cost:` | typed: what they make worse for a single user, or for the device |
+# | `gain:` | typed, such as `memory down`: what a decode call shared by 8 sequences improves for the service as a whole, compared with a call for one sequence |
+# | `cost:` | typed: what it makes worse for each of the 8 users, compared with having the call alone, or for the device |
 
 # %%
 explained = run  # %%explain looks the numbers of your answer up in the newest trace that has a name
@@ -1287,7 +1289,8 @@ with check.part("`gain:` and `cost:` are filled in (graded when you hand it in)"
 from inferlab.lab.explain import typed
 
 better = ("throughput up", "intensity up", "weight reads down", "bandwidth down")
-own = {"intensity": "flops per byte, arithmetic intensity, intensity, utilization, utilisation", "weight reads": "weight reads, weight traffic, reads of weights"}
+own = {"intensity": "flops per byte, arithmetic intensity, intensity, utilization, utilisation", "weight reads": "weight reads, weight traffic, reads of weights",
+       "bandwidth": "bandwidth, memory bandwidth, bandwidth use, memory traffic, traffic, bytes read, bytes per token"}
 check.slot(lambda: typed(check.explanation("two-phases"), "gain", better, terms=own), "what a shared call gains")
 check.slot(lambda: typed(check.explanation("two-phases"), "cost", ("latency up", "memory up", "cache up"), terms={"cache": "cache, kv cache, cache size, cache bytes"}),
            "what a shared call costs")
@@ -1628,8 +1631,8 @@ check.score()
 # * **n tokens are n calls and P + n - 1 positions.** The last token is returned, never fed.
 # * **`generate` wants one position's logits.** Who asks for all of them pays `lm_head` P times and may hold P × vocabulary numbers.
 # * **The cache is the only thing that a decode call takes over.** Everything else in the block works on the new token alone.
-# * **Three regimes, not two.** A decode call can be waiting for its own launches. Then neither fewer bits nor a better kernel helps, and a
-#   larger batch is free.
+# * **Three regimes, not two.** A decode call can be waiting for its own launches. Then neither fewer bits nor a faster kernel helps,
+#   only fewer launches (fused kernels, a graph), and a larger batch is nearly free.
 # * **Same calls, same bits.** Your loop equals `generate` exactly, chunks only up to rounding.
 #
 # Say it out loud, as in an interview: name the state object, the axis that grows, and the trade-off. Names such as `logits_to_keep`, the cache's argument, and

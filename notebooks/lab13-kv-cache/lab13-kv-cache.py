@@ -283,7 +283,7 @@ show_source(
 )
 
 # %% [markdown]
-# And this is how eight query heads use two key heads. You will write it yourself in a moment.
+# And this is how eight query heads use two key heads, as the plain (`eager`) attention writes it out. You will write it yourself in a moment.
 
 # %% jupyter={"source_hidden": true}
 from transformers.models.llama.modeling_llama import repeat_kv
@@ -297,6 +297,26 @@ show_source(
             "The order matters: 0 0 0 0 1 1 1 1, and not 0 1 0 1 0 1 0 1. Both have the right shape.",
     },
     excerpts=[("batch, num_key_value_heads, slen, head_dim = hidden_states.shape", "return hidden_states.reshape(")],
+    checked="5.24.0",
+)
+
+# %% [markdown]
+# The model here does not use the plain attention: `sdpa` is the default. It maps the heads in the same order, and repeats them only where it has to:
+
+# %% jupyter={"source_hidden": true}
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+show_source(
+    sdpa_attention_forward,
+    {
+        'sdpa_kwargs["enable_gqa"] = True':
+            "Without a mask, as in this lab's runs with a DynamicCache: the kernel gets the two heads as they are, and knows who shares them.",
+        "query = pack_gqa(query, module.num_key_value_groups)":
+            "One query with a mask (decode with a StaticCache): the four query heads of a group become four queries of one head. No key is copied.",
+        "key = repeat_kv(key, module.num_key_value_groups)":
+            "Several queries with a mask: only here the copies are made.",
+    },
+    excerpts=[("if use_gqa_in_sdpa(attention_mask, key, value):", "value = repeat_kv(value, module.num_key_value_groups)")],
     checked="5.24.0",
 )
 
@@ -923,7 +943,7 @@ check.score()
 # | `token:` | typed, with a unit: what one token takes |
 # | `shape:` | typed: the shape of one layer's keys at the end |
 # | `crossing:` | typed: tokens at which this cache would be as large as the weights (in the same 32 bits) |
-# | `gain:` | typed, such as `latency down`: what 2 instead of 8 key/value heads improve |
+# | `gain:` | typed, in the form of `compute up`: what 2 instead of 8 key/value heads improve |
 # | `cost:` | typed: what they may make worse |
 
 # %%
@@ -978,6 +998,8 @@ with check.part("the bytes of the whole cache"):
     check.mistake("the query heads are not cached", when=typed(told, "bytes", 4 * known["bytes"], tolerance=0.005).verdict == "award")
     check.mistake("keys and values: there are two of them", when=typed(told, "bytes", known["bytes"] // 2, tolerance=0.005).verdict == "award")
     outcome = typed(told, "bytes", known["bytes"], tolerance=0.004)
+    check.mistake("the last token was never fed, so nothing of it is in the cache",
+                  when=outcome.verdict != "award" and typed(told, "bytes", known["bytes"] + known["token"], tolerance=0.004).verdict == "award")
     check.true(outcome.verdict == "award", outcome.reason)
 with check.part("the bytes of one token"):
     outcome = typed(check.explanation("the-cache"), "token", facts()["token"], tolerance=0.03)
@@ -1038,7 +1060,8 @@ with check.part("`gain:` and `cost:` are filled in (graded when you hand it in)"
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.explain import typed
 
-own = {"cache": "cache, kv cache, cache size, cache bytes, bytes of the cache", "batch": "batch, batch size, requests, sequences that fit"}
+own = {"cache": "cache, kv cache, cache size, cache bytes, bytes of the cache", "batch": "batch, batch size, requests, sequences that fit",
+       "bandwidth": "bandwidth, memory bandwidth, bandwidth use, memory traffic, traffic, bytes read, bytes per token"}
 check.slot(lambda: typed(check.explanation("the-cache"), "gain", ("memory down", "cache down", "bandwidth down", "batch up", "latency down", "throughput up"),
                          terms=own), "what fewer key/value heads gain")
 check.slot(lambda: typed(check.explanation("the-cache"), "cost", ("quality down", "error up", "expressiveness down"),
@@ -1191,7 +1214,7 @@ RUBRIC = Rubric(
     slots={"axis": Slot(
         learned="lab13 axis f9c2aaf560907435",
         topic=["sequence", "cache"],
-        deny={"says: axis/tokens/sequence/cache/keys does/do not grow, axis/tokens/sequence/cache/keys never grow/grows, nothing grows, no axis grows, overwrite/overwrites/replace/replaces the old/oldest/older/earlier/first": "Each new token adds one position; nothing is overwritten.",
+        deny={"says: tokens/sequence/cache/keys does/do not grow, token/tokens/sequence/third axis does not grow, tokens/sequence/cache/keys never grow/grows, token/tokens/sequence/third axis never grows, nothing grows, no axis grows, overwrite/overwrites/replace/replaces the old/oldest/older/earlier/first": "Each new token adds one position; nothing is overwritten.",
                   
             "says: heads/head grow/increase/rise/extend/expand/double, heads/head axis/dimension grow/increase/rise/extend/expand, heads/head is/are grow/increase, "
             "heads/head axis/dimension is/are grow/increase, heads/head .. and grow/increase, axis of the heads grow/increase, axis of heads grow/increase": "The number of heads is fixed.",

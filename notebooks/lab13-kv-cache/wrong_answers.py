@@ -247,7 +247,7 @@ def diagnose():
 # gain: memory down
 # cost: quality down
 
-# %% wrong="the-cache" name="the last token is cached, and fewer heads are free" keeps={"cache-bytes": 1, "cache-shape": 0.5, "cache-gain-cost": 0.5, "cache-state": 1, "cache-trade-off": 1}
+# %% wrong="the-cache" name="the last token is cached, and fewer heads are free" keeps={"cache-bytes": 0.5, "cache-shape": 0.5, "cache-gain-cost": 0.5, "cache-state": 1, "cache-trade-off": 1}
 # %%explain the-cache
 # state: In every layer the cache keeps the key and the value of each token, and the attention of every later call reads them.
 # axis: The token axis grows from 128 to 500.

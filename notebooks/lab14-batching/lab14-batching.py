@@ -335,14 +335,15 @@ show_source(
         "if state.status == RequestStatus.DECODING:": "Whoever is already answering comes first: nobody is paused for a newcomer.",
         "elif state.status == RequestStatus.PREFILLING:": "A prompt that did not fit into one iteration goes on before new ones begin.",
         "second_priority_states.extend(self._get_waiting_candidates())": "Then those who wait, in the order of their arrival. This list is asked for in every iteration.",
-        "candidates = priority_states + second_priority_states": "One list, one order. What is left to do is to cut it off where the budgets end.",
+        "candidates = priority_states + second_priority_states": "One list, one order. What is left to do is to go through it until the budgets end.",
     },
     excerpts=[("for state in self.active_requests.values():", "candidates = priority_states + second_priority_states")],
     checked="5.24.0",
 )
 
 # %% [markdown]
-# And whom it takes. There are two budgets: slots, and tokens.
+# And whom it takes. There are three budgets: slots, tokens, and the cache, of which a call can read only so much and which needs room for the new tokens.
+# In this lab there is cache enough; lab 15 is about it.
 
 # %% jupyter={"source_hidden": true}
 show_source(
@@ -350,22 +351,24 @@ show_source(
     {
         "request_budget = self.max_requests_per_batch": "The slots.",
         "for state in candidates:": "In order, until a budget is used up.",
+        "if not in_safety_margin and scheduled_requests": "Little of the cache is free: those who are answering go on, and no newcomer joins them.",
         "request_len = min(len(request_tokens), token_budget)": "A prompt longer than the tokens that are left is cut: it is prefilled in chunks.",
+        "if not request_fits:": "No room in the cache: this one is skipped, not the end of the list. So with little memory a later one may pass it.",
         "self._schedule_request(": "From here on the request is part of the next call.",
         "token_budget -= request_len": "A decoding request costs one token of the budget, a new one its whole prompt.",
         "request_budget -= 1": "Either of them costs one slot.",
-        "if token_budget == 0 or": "No slot or no token left: the others wait for the next iteration.",
+        "if token_budget == 0 or": "A budget is used up: the others wait for the next iteration.",
     },
     excerpts=[
         ("request_budget = self.max_requests_per_batch", "request_len = min(len(request_tokens), token_budget)"),
-        ("self._schedule_request(", "request_budget -= 1"),
+        ("request_fits = self.cache.can_store_request_tokens(", "request_budget -= 1"),
         ("if token_budget == 0 or", "if token_budget == 0 or"),
     ],
     checked="5.24.0",
 )
 
 # %% [markdown]
-# After the call, whoever is done leaves *before* the next list is made, so the slot is never empty while somebody waits:
+# After the call, whoever is done leaves *before* the next list is made, so where tokens and cache suffice, no slot is empty while somebody waits:
 
 # %% jupyter={"source_hidden": true}
 from transformers.generation.continuous_batching.continuous_api import ContinuousBatchProcessor
@@ -1083,7 +1086,7 @@ with when_written("continuous", "report"):
 # | `trade-off:` | one or two sentences: what a larger batch gains, and what it costs |
 # | `shape:` | typed: the shape of `input_ids` in the second call of the packed run |
 # | `idle:` | typed: in how many places of the padded run's 14 calls a row was computed whose request was already done (a row of one call is one place) |
-# | `gain:` | typed, such as `bandwidth down`: what a larger batch improves |
+# | `gain:` | typed, in the form of `compute up`: what a larger batch improves |
 # | `cost:` | typed: what it makes worse for each request, or for the machine |
 
 # %% tags=["demo"]
@@ -1159,11 +1162,14 @@ with check.part("`gain:` and `cost:` are filled in (graded when you hand it in)"
 from inferlab.lab.explain import typed
 
 words = {"intensity": "intensity, arithmetic intensity, flops per byte", "utilization": "utilization, utilisation, occupancy, use of the machine",
-         "waiting": "queue, queueing, queueing time"}
-gains = ("throughput up", "intensity up", "utilization up", "waiting down")
+         "waiting": "queue, queueing, queueing time, wait, waiting, waiting time, time to first token, ttft",
+         "weight reads": "weight reads, weight traffic, reads of weights",
+         "bandwidth": "bandwidth, memory bandwidth, bandwidth use, memory traffic, traffic, bytes read, bytes per token"}
+gains = ("throughput up", "intensity up", "utilization up", "waiting down", "weight reads down", "bandwidth down")
 check.slot(lambda: typed(check.explanation("batch-in-words"), "gain", gains, terms=words), "what a larger batch gains")
-costs = ("latency up", "time up", "speed down", "memory up")
-check.slot(lambda: typed(check.explanation("batch-in-words"), "cost", costs), "what a larger batch costs")
+costs = ("latency up", "time up", "speed down", "memory up", "cache up")
+check.slot(lambda: typed(check.explanation("batch-in-words"), "cost", costs, terms={"cache": "cache, kv cache, cache size, cache bytes"}),
+           "what a larger batch costs")
 ### END HIDDEN TESTS
 check.score()
 
@@ -1465,8 +1471,10 @@ check.score()
 #   tell beforehand who it will be.
 # - **Batching does not make a step faster.** It lets more requests share one. It helps latency where requests would otherwise queue, and only there.
 # - **Iteration-level scheduling is an old idea with a simple core:** after every call, let out, let in. Orca (2022) called it by this name;
-#   others say continuous, dynamic or in-flight batching, and serving stacks such as vLLM work this way.
+#   others say continuous or in-flight batching, and serving stacks such as vLLM work this way. Some also say *dynamic* batching; in NVIDIA Triton that is
+#   another thing: the server collects whole requests that arrive close together into one batch, which then runs as a static one.
 # - **Padding is a way to get a rectangle, not a need of the model.** Packed rows do without, if attention knows where each request begins.
+#   (The CPU's attention knows it by a mask only: it computes the scores between different requests, too, and hides them. A packed kernel leaves them out.)
 # - **The answers stay the same.** Whoever sees other tokens in a batch has forgotten a mask, or has found a difference of rounding.
 #
 # Say it out loud, as in an interview: name what is shared and what is not, who decides between two iterations, and the trade-off. These are facts of

@@ -231,7 +231,8 @@ print("bytes for each position, paged:", sum(t[0].nbytes for layer in range(shap
 # smaller per token.** It makes less of it lie empty.
 #
 # What does the table cost? The memory is nothing: a block number for each page, whatever a page holds. The reading costs more. Without a kernel for it (on a CPU, always) the library makes a list of rows from the table (section 4)
-# and *gathers* them into a contiguous tensor, layer by layer, in every call, before attention reads anything. A kernel that follows the table itself saves that copy.
+# and *gathers* them into a contiguous tensor, layer by layer, in every call that reads a cache, before attention reads anything. A kernel that follows the table itself saves that copy. What the last call of the run, a decode call
+# with request 3 alone, moves for it:
 
 # %% tags=["demo"]
 numbers = torch.tensor(held, dtype=torch.int32)
@@ -240,7 +241,11 @@ for layer in range(shape.num_hidden_layers):
     gathered += sum(pool[held].flatten(0, 1)[:stored].numel() * pool.element_size() for pool in pool_of(run.cache, layer))
 print(f"the table: {numbers.nbytes} bytes for {len(held)} blocks; the keys and values behind it: {read:,} bytes, {read // numbers.nbytes:,} times as much")
 print(f"with pages of 1: {4 * stored} bytes, a number for each position")
-print(f"one decode call, gathered: {gathered:,} bytes read and {gathered:,} written, before attention reads {gathered:,} again")
+print(f"one decode call of one request, gathered: {gathered:,} bytes read and {gathered:,} written, before attention reads {gathered:,} again")
+
+# %% [markdown]
+# With several requests in a call there is more. The rows of *all* of them are gathered into one tensor, its KV heads are repeated for the query heads (four times the bytes here), and every query is multiplied with everybody's keys.
+# A mask hides those of the others. A paged kernel does none of this.
 
 # %% [markdown]
 # ## 4 · Read
@@ -624,8 +629,8 @@ with when_written("paged_attention"):
 #
 # * At least one token is left to compute (without a call for it there would be no next token), so of `n` tokens at most `(n - 1) // page` pages are shared.
 # * A page that is not full is never shared: its owner will go on writing into it.
-# * By the first rule two running requests may hold the same full page in two blocks, because the second had to compute it. Both keep their own. Who comes later shares the block that has held the page longest;
-#   once that has gone back to the pool, the other.
+# * By the first rule two running requests may hold the same full page in two blocks, because the second had to compute it. Both keep their own (our rule; the library merges the two). Who comes later shares the
+#   block that has held the page longest; once that has gone back to the pool, the other.
 #
 # <details><summary>Hint</summary>
 # A dict from <code>tuple(tokens[:end of the page])</code> to the blocks that hold this page says it all: the key contains everything before the page. Engines use a hash that is chained from page to page, which is
@@ -713,7 +718,8 @@ with check.part("one full page in two blocks", weight=1):
 check.score()
 
 # %% [markdown]
-# The library does the same, and keeps known pages even after their last owner has gone, until somebody needs the room. Four questions about one document, two slots, with and without sharing:
+# The library follows the first two rules. It differs in three things: where a page was computed twice, it notices so as soon as the page is full, gives the request the older block and takes its own back into the pool; it also
+# knows the full pages that answers fill; and it keeps known pages even after their last owner has gone, until somebody needs the room. Four questions about one document, two slots, with and without sharing:
 
 # %% tags=["demo"]
 document = text[:56]
@@ -913,7 +919,7 @@ check.score()
 # | `trade-off:` | one or two sentences: what smaller pages gain, and what they cost |
 # | `per-token:` | typed: bytes of one position in the bundled model's paged cache (float32, all layers) |
 # | `blocks:` | typed: blocks in the tables of all four requests, added up, each table as it is in its request's last call |
-# | `gain:` | typed, such as `bandwidth down`: what smaller pages improve (memory, waste, time, tables, ...) |
+# | `gain:` | typed, in the form of `compute up`: what smaller pages improve (memory, waste, time, tables, ...) |
 # | `cost:` | typed: what they make worse |
 
 # %% explain="pages-in-words" difficulty=2 minutes=10
@@ -993,11 +999,12 @@ from inferlab.lab.explain import typed
 
 words = {"waste": "waste, fragmentation, internal fragmentation, empty positions, unused memory, unused positions, empty memory, wasted memory",
          "table": "table, tables, block table, block tables, table length, table size, entries, table entries, lookups, look-ups, bookkeeping, indirection, "
-         "overhead, block count, number of blocks, blocks",
+         "overhead, block count, number of blocks, blocks, table memory, block table memory, memory for tables, memory for the tables",
+         "bandwidth": "bandwidth, memory bandwidth, read speed, reading speed",
          "sharing": "sharing, shared pages, prefix sharing, shared prefixes", "batch": "batch, batch size, requests, requests at once, capacity"}
 gains = ("waste down", "memory down", "batch up", "sharing up", "throughput up")
 check.slot(lambda: typed(check.explanation("pages-in-words"), "gain", gains, terms=words), "what smaller pages gain")
-costs = ("table up", "time up", "latency up", "speed down")
+costs = ("table up", "time up", "latency up", "speed down", "bandwidth down")
 check.slot(lambda: typed(check.explanation("pages-in-words"), "cost", costs, terms=words), "what smaller pages cost")
 ### END HIDDEN TESTS
 check.score()
@@ -1265,7 +1272,7 @@ check.score()
 # ## 7 · Notice
 #
 # - **Paging does not make the cache smaller per token.** A position takes the same bytes. What shrinks is what lies empty: less than one page a request, whatever the limit.
-# - **Nobody has to know the length.** Room is taken when a page is full, so the limit of an answer costs nothing until it is reached.
+# - **Nobody has to know the length.** Room is taken when the next position no longer fits, so the limit of an answer costs nothing until it is reached.
 # - **Order lives in the table, not in memory.** Therefore nothing is moved when requests come and go, and therefore attention has to look every page up.
 # - **A shared page is a matter of everything before it.** Equal tokens behind another beginning have other keys and values.
 # - **A block goes back with its last reference.** Too early, and somebody reads another's memory without an error; never, and the pool melts away.
