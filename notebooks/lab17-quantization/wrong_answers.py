@@ -238,6 +238,6 @@ def survives(w, update, bits, group):
 # trade-off: With smaller groups the quality goes down, and the memory goes down as well.
 # cache: 340 KiB
 # dtype: float32
-# table: embed_tokens
+# table: model.embed_tokens.weight
 # gain: memory down
 # cost: error up

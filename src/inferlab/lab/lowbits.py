@@ -17,7 +17,13 @@ from .plots import _LOOK, ACCENT, DARK, LINES, MID, _closed
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-VARIANTS = 16
+PLACES = (
+    (0, 510), (0, 569), (6, 198), (7, 604), (6, 403), (0, 587), (6, 506), (6, 255),
+    (0, 383), (7, 123), (7, 515), (7, 279), (7, 616), (6, 42), (7, 199), (6, 527),
+)
+"""Layer and channel of each variant's outlier in the bundled model: channels that it uses, so that clipping one shows in the logits,
+in layers that count, so that ruining one shows as well. (Most channels hardly matter.) A test holds the bounds for each of them."""
+VARIANTS = len(PLACES)
 OUTLIER = 64.0
 """A power of two: scaling by it and back is exact in floating point."""
 
@@ -132,8 +138,8 @@ def with_outlier(model: PreTrainedModel, variant: int) -> PreTrainedModel:
     the same, exactly, but the column stands far out of its matrix.
 
     Args:
-        model: a Llama-style model.
-        variant: 0 to 15, which layer and which channel.
+        model: the bundled language model (8 layers, 704 channels in each MLP).
+        variant: 0 to 15, which layer and which channel: see `PLACES`.
 
     Raises:
         ValueError: if the variant does not exist.
@@ -141,10 +147,8 @@ def with_outlier(model: PreTrainedModel, variant: int) -> PreTrainedModel:
     if not 0 <= variant < VARIANTS:
         raise ValueError(f"variant is 0 to {VARIANTS - 1}, not {variant}")
     twin = copy.deepcopy(model)
-    layers = twin.model.layers
-    mlp = layers[variant * 5 % len(layers)].mlp
-    # a channel that the bundled model uses: some of its columns are next to zero
-    channel = (320 + 131 * variant) % mlp.up_proj.weight.shape[0]
+    layer, channel = PLACES[variant]
+    mlp = twin.model.layers[layer].mlp
     with torch.no_grad():
         mlp.up_proj.weight[channel] /= OUTLIER
         mlp.down_proj.weight[:, channel] *= OUTLIER
