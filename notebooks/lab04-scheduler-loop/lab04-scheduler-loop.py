@@ -33,7 +33,7 @@ lab = start("lab04-scheduler-loop", LEARNER, MODEL, DEVICE, SEED)
 # %%
 import torch
 from diffusers import (DDIMScheduler, DPMSolverMultistepScheduler, EulerDiscreteScheduler,
-                       FlowMatchEulerDiscreteScheduler, HeunDiscreteScheduler)
+                       FlowMatchEulerDiscreteScheduler, HeunDiscreteScheduler, UniPCMultistepScheduler)
 from inferlab.models import load_pipeline
 from inferlab.trace import trace
 
@@ -94,8 +94,10 @@ for name, values in card.items():
 # | E | `FlowMatchEulerDiscreteScheduler` with `shift` | its `sigmas`, including the last one |
 #
 # *Leading* spacing counts up from `steps_offset` in strides of `1000 // steps`. *Trailing* spacing counts down from
-# 999 in strides of `1000 / steps`, rounded. A flow-matching schedule is even from 1 down to (almost) 0, each value
-# then bent by $s \mapsto \dfrac{\text{shift}\cdot s}{1+(\text{shift}-1)\,s}$.
+# 999 in strides of `1000 / steps`, rounded. A *flow-matching* schedule of `steps` steps has `steps + 1` sigmas: `steps`
+# values, evenly spaced from 1 down to 0.001, both included; each is then bent by
+# $s \mapsto \dfrac{\text{shift}\cdot s}{1+(\text{shift}-1)\,s}$; and a 0 is appended, which nothing bends. (The library bends the
+# smallest value once more, before it spaces the others. Leave that out: an error of 0.04 is accepted.)
 #
 # ### Exercise 1 · Five runs on paper
 #
@@ -119,7 +121,7 @@ predicted = {}
 # predicted["strength_calls"], predicted["strength_first"] int: calls, and the first timestep
 # predicted["off_calls"], predicted["off_rows"]            int: calls, and rows in each call, guidance_scale=1.0
 # predicted["on_calls"], predicted["on_rows"]              the same with guidance_scale=4.0
-# predicted["sigmas"]                                      list of float, to two decimals or better
+# predicted["sigmas"]                                      list of float, to two decimals
 ### BEGIN SOLUTION
 n = card["A"]["steps"]
 predicted["leading"] = [1 + k * (1000 // n) for k in reversed(range(n))]
@@ -236,9 +238,14 @@ with check.part("E: sigmas of a flow-matching schedule", weight=2):
     check.true(isinstance(got, list), "sigmas is a list of floats")
     check.mistake("the last sigma is missing: 4 steps lie between 5 noise levels, the last one 0", when=len(got) == 4)
     check.mistake(
-        "these sigmas are even: the shift bends them toward 1", when=close(got, [1, 0.667, 0.334, 0, 0], tol=0.01)
+        "these sigmas are even: the shift bends them toward 1",
+        when=close(got, [1, 0.667, 0.334, 0, 0], tol=0.01) or close(got, [1, 0.75, 0.5, 0.25, 0], tol=0.01),
     )
-    check.true(close(got, flow.sigmas.tolist(), tol=0.03), "these are not the sigmas of this schedule")
+    check.mistake(
+        "you bent 5 even values, 0 among them: 4 steps have 4 even values, from 1 to 0.001, and the 0 comes after them",
+        when=close(got, [shift * s / (1 + (shift - 1) * s) for s in (1, 0.75, 0.5, 0.25, 0)], tol=0.01),
+    )
+    check.true(close(got, flow.sigmas.tolist(), tol=0.04), "these are not the sigmas of this schedule")
 ### END HIDDEN TESTS
 check.score()
 
@@ -403,11 +410,11 @@ def scale(sample, t):
     return sample / (1 + float(t) / 300)
 
 
-def unet(sample, t, embeds):
-    note("unet", t, sample, embeds)
-    rows = (len(sample), len(embeds))
+def unet(model_input, t, embeds):
+    note("unet", t, model_input, embeds)
+    rows = (len(model_input), len(embeds))
     check.true(rows[0] == rows[1], f"unet got {rows[0]} rows of latents with {rows[1]} rows of embeds")
-    return predict(sample, t, embeds)
+    return predict(model_input, t, embeds)
 
 
 def step(noise_pred, t, latents):
@@ -501,9 +508,9 @@ def parts(pipe, steps, seed=SEED, prompt=PROMPT):
     pipe.scheduler.set_timesteps(steps, device=pipe.device)
     size = pipe.unet.config.sample_size * pipe.vae_scale_factor
     return {
-        "unet": lambda x, t, embeds: pipe.unet(x, t, encoder_hidden_states=embeds).sample,
-        "step": lambda pred, t, x: pipe.scheduler.step(pred, t, x, return_dict=False)[0],
-        "scale": pipe.scheduler.scale_model_input,
+        "unet": lambda model_input, t, embeds: pipe.unet(model_input, t, encoder_hidden_states=embeds).sample,
+        "step": lambda noise_pred, t, latents: pipe.scheduler.step(noise_pred, t, latents, return_dict=False)[0],
+        "scale": lambda sample, t: pipe.scheduler.scale_model_input(sample, t),
         "timesteps": pipe.scheduler.timesteps,
         "latents": pipe.prepare_latents(1, pipe.unet.config.in_channels, size, size, prompt_embeds.dtype, pipe.device,
                                         torch.Generator().manual_seed(seed)),
@@ -531,11 +538,14 @@ with when_written("denoise"):
         mine = denoise(**parts(pipe, 2), guidance=4.0)
         print(
             f"{Scheduler.__name__:28} init_noise_sigma {float(pipe.scheduler.init_noise_sigma):6.3f}   "
-            f"equal to the pipeline, bit by bit: {torch.equal(mine, theirs)}"
+            f"equal to the pipeline, bit for bit: {torch.equal(mine, theirs)}   "
+            f"largest difference {float((mine - theirs).abs().max()):.1e}"
         )
 pipe.scheduler = own
 
 # %% [markdown]
+# `False` with a difference near 1e-6 is right as well: the same formula, computed in another order, rounds differently.
+#
 # DDIM and DPM-Solver++ keep their latents at unit variance, so their `init_noise_sigma` is 1 and their
 # `scale_model_input` returns its argument. Euler keeps `x0 + sigma * noise`: its latents start `init_noise_sigma` times as
 # large and are divided by $\sqrt{\sigma^2+1}$ for the denoiser. Two conventions for the state, one loop.
@@ -631,7 +641,8 @@ filmstrip([image, redrawn], ["given", "redrawn, strength 0.5"], title="Strength 
 # ### Fewer steps do not only change speed
 #
 # How far from the converged answer does each solver end? All three start from the same noise and use the spacing of noise
-# levels of Karras et al.; a run of 16 steps counts as converged.
+# levels of Karras et al. A run of 16 steps counts as converged; it is made by a fourth solver, UniPC, so that none of the
+# three is measured against itself.
 
 # %% tags=["demo"]
 side = pipe.unet.config.sample_size
@@ -656,8 +667,8 @@ solvers = {
     "DPM-Solver++ 2M": DPMSolverMultistepScheduler,
     "Heun": HeunDiscreteScheduler,
 }
-asked = {"Euler": (4, 8), "DPM-Solver++ 2M": (4, 8), "Heun": (4, 5)}
-converged = solve(DPMSolverMultistepScheduler, 16)
+asked = {"Euler": (5, 9), "DPM-Solver++ 2M": (5, 9), "Heun": (4, 5)}  # Heun's 5 steps are 9 calls
+converged = solve(UniPCMultistepScheduler, 16)
 error = {
     name: [float((solve(solver, n) - converged).pow(2).mean().sqrt() / converged.std()) for n in asked[name]]
     for name, solver in solvers.items()
@@ -673,14 +684,16 @@ curve_panels(
         "num_inference_steps": {name: (asked[name], error[name]) for name in solvers},
         "calls of the denoiser": {name: (calls[name], error[name]) for name in solvers},
     },
-    title="By the step Heun is far ahead; by the call DPM-Solver++ is beside it",
+    title="At 5 steps Heun is clearly ahead; at 9 calls DPM-Solver++ is beside it",
     ylabel="error of the latents (relative)",
 )
 
 # %% [markdown]
-# On the left Heun looks best by far. On the right, where the work is counted, DPM-Solver++ is beside it: it gets its second
-# order from the prediction that it remembers, at no extra call. And no curve is flat: with fewer steps you do not get
-# the same picture sooner, you get another one.
+# On the left, at 5 steps, Heun looks best. But its 5 steps are 9 calls. On the right, where the work is counted,
+# DPM-Solver++ is beside it at 9 calls: it gets its second order from the prediction that it remembers, at no extra call.
+# Second order pays only once the steps are short enough: with 4 steps, Heun's error is about twice as large as with 5.
+# (This is one picture; with another seed the distances change.) And no curve is flat: with fewer steps you do not get the
+# same picture sooner, you get another one.
 
 # %% [markdown]
 # ### Exercise 4 · The loop that only DDIM forgives
@@ -695,7 +708,7 @@ def solver_of(scheduler):
     return {
         "set_timesteps": lambda steps: (scheduler.set_timesteps(steps), scheduler.timesteps)[1],
         "init_noise_sigma": lambda: float(scheduler.init_noise_sigma),
-        "scale_model_input": scheduler.scale_model_input,
+        "scale_model_input": lambda sample, t: scheduler.scale_model_input(sample, t),
         "step": lambda noise_pred, t, latents: scheduler.step(noise_pred, t, latents, return_dict=False)[0],
         "rewind": lambda: setattr(scheduler, "_step_index", None),  # "back to the first step", says its author
     }
@@ -721,8 +734,8 @@ def draw_all_broken(solver, unet, noises, steps):
 ready = parts(pipe, 5)
 
 
-def drawn(latents, t):
-    return ready["unet"](latents, t, ready["prompt_embeds"])
+def drawn(model_input, t):
+    return ready["unet"](model_input, t, ready["prompt_embeds"])
 
 
 noises = [unit_noise(SEED), unit_noise(SEED + 1)]
@@ -748,7 +761,8 @@ filmstrip(pictures_of(torch.cat(list(drawings.values()))), list(drawings), title
 #
 # Write `draw_all` with the same arguments, so that every picture equals what the pipeline would draw from the same
 # noise with DDIM, Euler, DPM-Solver++ and Heun. Try it on real schedulers before you check: `solver_of` is yours to
-# use. Call the callables only; the dict has everything that is needed.
+# use. Call the callables only; the dict has everything that is needed. `unet(model_input, t)` takes one picture, `(1, 4, H, W)`:
+# draw the pictures one after the other.
 #
 # <details><summary>Hint</summary>
 #
@@ -778,7 +792,13 @@ from inferlab.lab import Check, close
 
 check = Check("repair", points=3)
 starts = [torch.randn(1, 4, 8, 8, generator=torch.Generator().manual_seed(k)) for k in (1, 2)]
-SD = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}
+SD = {
+    "beta_start": 0.00085,
+    "beta_end": 0.012,
+    "beta_schedule": "scaled_linear",
+    "timestep_spacing": "leading",  # as the pipeline's own scheduler has it
+    "steps_offset": 1,
+}
 
 
 def callables_of(scheduler):
@@ -791,9 +811,9 @@ def callables_of(scheduler):
         except IndexError:
             check.fail("step was called beyond the last timestep: nothing told the scheduler that a new picture began")
 
-    def scale_model_input(latents, t):
-        check.tensor(latents, shape=(1, 4, 8, 8))
-        return scheduler.scale_model_input(latents, t)
+    def scale_model_input(sample, t):
+        check.tensor(sample, shape=(1, 4, 8, 8))
+        return scheduler.scale_model_input(sample, t)
 
     return {
         "set_timesteps": lambda steps: (scheduler.set_timesteps(steps), scheduler.timesteps)[1],
@@ -812,14 +832,14 @@ def pictures(scheduler, unet, count, steps=6):
 
 with check.part("Euler and a denoiser that sees no noise: the latents stay as they began", weight=1):
     scheduler = EulerDiscreteScheduler(**SD)
-    got = pictures(scheduler, lambda latents, t: torch.zeros(1, 4, 8, 8), 1)
+    got = pictures(scheduler, lambda model_input, t: torch.zeros(1, 4, 8, 8), 1)
     check.close(got[0], starts[0] * float(scheduler.init_noise_sigma), tol=1e-4)
 ### BEGIN HIDDEN TESTS
 
 
-def toy(latents, t):
-    check.tensor(latents, shape=(1, 4, 8, 8))
-    return torch.tanh(latents) * (0.2 + float(t) / 1250)
+def toy(model_input, t):
+    check.tensor(model_input, shape=(1, 4, 8, 8))
+    return torch.tanh(model_input) * (0.2 + float(t) / 1250)
 
 
 def one(scheduler, noise, steps=6, scaled=True, divided=False, sigma=True, fresh=True):
@@ -838,8 +858,13 @@ def one(scheduler, noise, steps=6, scaled=True, divided=False, sigma=True, fresh
 with check.part("one picture, DDIM and Euler", weight=2):
     check.close(pictures(DDIMScheduler(**SD), toy, 1)[0], one(DDIMScheduler(**SD), starts[0]))
     euler, got = EulerDiscreteScheduler(**SD), pictures(EulerDiscreteScheduler(**SD), toy, 1)[0]
+    early = starts[0] * float(euler.init_noise_sigma)  # of a schedule that nobody has set yet
     check.mistake(
-        "without scale_model_input the denoiser sees latents fourteen times as large as it was trained on",
+        "init_noise_sigma belongs to the schedule: ask for it after set_timesteps",
+        when=close(got, one(euler, early, sigma=False), 1e-4),
+    )
+    check.mistake(
+        "without scale_model_input the denoiser sees latents several times as large as it was trained on",
         when=close(got, one(euler, starts[0], scaled=False), 1e-4)
         or close(got, one(euler, starts[0], scaled=False, sigma=False), 1e-4),
     )
@@ -927,10 +952,10 @@ schedule = torch.tensor([900.0, 800.0, 400.0, 100.0])  # uneven on purpose
 seen, given = [], []
 
 
-def unet(sample, t, embeds):
-    check.tensor(sample)
-    check.tensor(embeds, shape=(len(sample), 5, 6))
-    return torch.tanh(sample) + embeds.mean((1, 2)).reshape(-1, 1, 1, 1)
+def unet(model_input, t, embeds):
+    check.tensor(model_input)
+    check.tensor(embeds, shape=(len(model_input), 5, 6))
+    return torch.tanh(model_input) + embeds.mean((1, 2)).reshape(-1, 1, 1, 1)
 
 
 def step(noise_pred, t, latents):
@@ -1174,18 +1199,18 @@ with when_written("denoise", "velocity"):
         flow.set_timesteps(sigmas=(ratio / (1 + ratio)).tolist(), device=pipe.device)
         first = ready["latents"] * float((1 - flow.sigmas[0]) ** 2 + flow.sigmas[0] ** 2) ** 0.5
 
-        def unet(x, t, embeds):
+        def unet(model_input, t, embeds):
             sigma, k = level[float(t)]
-            return eats(ready["unet"](denoiser_input(x, sigma), k, embeds), x, sigma)
+            return eats(ready["unet"](denoiser_input(model_input, sigma), k, embeds), model_input, sigma)
 
         return denoise(
             **{
                 **ready,
                 "unet": unet,
-                "scale": lambda x, t: x,
+                "scale": lambda sample, t: sample,
                 "timesteps": flow.timesteps,
                 "latents": first,
-                "step": lambda pred, t, x: flow.step(pred, t, x, return_dict=False)[0],
+                "step": lambda noise_pred, t, latents: flow.step(noise_pred, t, latents, return_dict=False)[0],
             },
             guidance=4.0,
         )

@@ -222,6 +222,16 @@ def draw_all(solver, unet, noises, steps):
         pictures.append(latents)
     return pictures
 
+# %% wrong="repair" name="init_noise_sigma is asked for before the timesteps are set" keeps=1.5
+def draw_all(solver, unet, noises, steps):
+    pictures = []
+    for noise in noises:
+        latents = noise * solver["init_noise_sigma"]()
+        for t in solver["set_timesteps"](steps):
+            latents = solver["step"](unet(solver["scale_model_input"](latents, t), t), t, latents)
+        pictures.append(latents)
+    return pictures
+
 # %% wrong="repair" name="handed in as it was" keeps=0
 draw_all = draw_all_broken
 

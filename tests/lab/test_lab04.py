@@ -1,10 +1,12 @@
 """Lab 04: every variant of its run card can be solved, and the handbook's numbers are the ones that its code makes."""
 
+import ast
 from functools import partial
 from pathlib import Path
 
 import pytest
-from labtexts import cell_of, figure_code
+import torch
+from labtexts import blocks_of, cell_of, figure_code
 
 from inferlab.lab import setup
 from inferlab.lab.check import results
@@ -26,6 +28,93 @@ def test_the_run_card_of_every_variant_is_solved_by_the_same_arithmetic(number, 
     for source in (cell(begins="v = lab.variant"), cell(exercise="run-card"), cell(check="run-card")):
         exec(source, namespace)  # noqa: S102 - the lab's own cells
     assert float(results()["run-card"]) == 3.0
+
+    n, shift = namespace["card"]["E"]["steps"], namespace["card"]["E"]["shift"]
+
+    def bent(values):
+        return [shift * s / (1 + (shift - 1) * s) for s in values]
+
+    for sigmas in ([*bent([1 - k / (n - 1) for k in range(n)]), 0], [*(round(s, 2) for s in bent([1, 0.667, 0.334, 0.001])), 0]):
+        namespace["predicted"]["sigmas"] = sigmas
+        exec(cell(check="run-card"), namespace)  # noqa: S102
+        assert float(results()["run-card"]) == 3.0
+    for sigmas, said in ((bent([1, 0.75, 0.5, 0.25, 0]), "the 0 comes after them"), ([1, 0.75, 0.5, 0.25, 0], "even")):
+        namespace["predicted"]["sigmas"] = sigmas
+        exec(cell(check="run-card"), namespace)  # noqa: S102
+        assert float(results()["run-card"]) == 2.5
+        assert said in told("run-card")
+
+
+def told(check):
+    """The messages of the parts of a check that failed."""
+    return " ".join(part.message for part in results()[check].check.parts if part.state == "failed")
+
+
+def graded(monkeypatch, check, **provided):
+    """The points that a check gives to what a learner provides."""
+    lab = setup.Lab(LAB, "learner 0", "bundled", "cpu", 0)
+    monkeypatch.setattr(setup, "_current", lab)
+    exec(cell(check=check), {"lab": lab, **provided})  # noqa: S102 - the lab's own cell
+    return float(results()[check])
+
+
+def by_name(unet, step, scale, timesteps, latents, prompt_embeds, negative_embeds, guidance, control=None,
+            weight=1.0, start=0.0, end=1.0):
+    """A right loop that calls everything by the names in the exercise's table."""
+    guided, n = guidance > 1, len(timesteps)
+    embeds = torch.cat([negative_embeds, prompt_embeds]) if guided else prompt_embeds
+    for i, t in enumerate(timesteps):
+        seen = scale(sample=latents, t=t)
+        noise_pred = unet(model_input=torch.cat([seen] * 2) if guided else seen, t=t, embeds=embeds)
+        if guided:
+            uncond, text = noise_pred.chunk(2)
+            noise_pred = uncond + guidance * (text - uncond)
+        if control and start <= i / n and (i + 1) / n <= end:
+            noise_pred = noise_pred + weight * control(model_input=seen, t=t, noise_pred=noise_pred)
+        latents = step(noise_pred=noise_pred, t=t, latents=latents)
+    return latents
+
+
+def draw_all(solver, unet, noises, steps, early=False):
+    """A right repair that calls everything by name; with `early`, init_noise_sigma comes before the timesteps."""
+    pictures = []
+    for noise in noises:
+        factor = solver["init_noise_sigma"]()
+        timesteps = solver["set_timesteps"](steps=steps)
+        latents = noise * (factor if early else solver["init_noise_sigma"]())
+        for t in timesteps:
+            noise_pred = unet(model_input=solver["scale_model_input"](sample=latents, t=t), t=t)
+            latents = solver["step"](noise_pred=noise_pred, t=t, latents=latents)
+        pictures.append(latents)
+    return pictures
+
+
+def test_the_names_in_the_tables_can_be_used_as_keywords(monkeypatch):
+    assert graded(monkeypatch, "loop", denoise=by_name) == 3.0
+    assert graded(monkeypatch, "control", denoise_controlled=by_name) == 2.0
+    assert graded(monkeypatch, "repair", draw_all=draw_all) == 3.0
+
+
+def test_the_labs_own_cells_hand_out_the_same_names_as_the_tables():
+    wanted = {"unet": {("model_input", "t", "embeds")}, "step": {("noise_pred", "t", "latents")},
+              "scale": {("sample", "t")}, "scale_model_input": {("sample", "t")}}
+    found = {name: set() for name in wanted}
+    for block in blocks_of(LAB):
+        if block.cell.cell_type != "code" or block.cell.source.startswith("%%"):
+            continue
+        for node in ast.walk(ast.parse(block.cell.source)):
+            if isinstance(node, ast.Dict):
+                for key, value in zip(node.keys, node.values, strict=True):
+                    if isinstance(key, ast.Constant) and key.value in wanted and isinstance(value, ast.Lambda):
+                        found[key.value].add(tuple(a.arg for a in value.args.args))
+            elif isinstance(node, ast.FunctionDef) and node.name in wanted:
+                found[node.name].add(tuple(a.arg for a in node.args.args))
+    assert found == wanted
+
+
+def test_init_noise_sigma_before_the_timesteps_is_no_repair(monkeypatch):
+    assert graded(monkeypatch, "repair", draw_all=partial(draw_all, early=True)) == 1.5
+    assert "ask for it after set_timesteps" in told("repair")
 
 
 def test_the_handbook_says_the_numbers_that_its_code_makes():
