@@ -413,7 +413,7 @@ with check.part("exactly one all-reduce, of the hidden state's size", weight=2):
     check.mistake("gate and up need no sum: each rank goes on with its own columns, and meets the others once, at the end",
                   when=len(given[0]) > 1)
     check.equal([len(mine) for mine in given], [1, 1, 1, 1])
-    check.equal([tuple(mine[0].shape) for mine in given], [(1, 1, 8)] * 4)
+    check.equal([mine[0].numel() for mine in given], [8] * 4)
 with check.part("the bias is added once", weight=1):
     outs, want, given = together(8, 12, 2, 2, with_bias=1.0, seed=3)
     x, b, y, pieces = layer(8, 12, 2, 2, 1.0, 3)
@@ -1305,8 +1305,8 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# * **Pipeline parallelism does not cut a token's latency.** It lets a machine hold a bigger model and serve more users. A user's token passes every layer, one
-#   after the other, plus the hops.
+# * **Pipeline parallelism does not cut a token's latency.** It lets a machine hold a bigger model and, with one user a pass as here, serve more users (lab 19 puts a batch into each pass).
+#   A user's token passes every layer, one after the other, plus the hops.
 # * **Training hides the bubble, a conversation cannot.** Microbatches are independent of each other. Your next token depends on this one.
 # * **Column, then row.** In the other order, or with a gather after each projection, the same weights need more exchanges. The pairing is the trick.
 # * **An all-reduce is a sum, not a concatenation.** What is the same on all ranks (a bias) must stay out of it.

@@ -61,8 +61,11 @@ for name, value in service.items():
 #
 # $$t = \max\left(\frac{2\,W\,\text{tokens}}{\text{flops}},\ \frac{\text{bytes read}}{\text{bandwidth}}\right)$$
 #
-# That is a *roofline*, a lower bound. Eager decode of a model of this size is often slower than it, because it waits for kernel
-# launches (Part C). Numbers count as right when they are within one per cent.
+# That is a *roofline*, and close to a lower bound. (It counts every parameter. The embedding is only looked up, and the prompt needs the head for one position only, so
+# the real bound is some per cent lower.) Eager decode of a model of this size is often much slower, because it waits for kernel
+# launches (Part C).
+#
+# Do not round: counts have to be exact, times, shares and factors within 0.2 per cent. Some wrong answers are that close.
 #
 # Each answer is a function of a service `s`, a `dict` with these names. The checks below try it on `EXAMPLE`, a small service of round numbers
 # of which some results are known; when you hand it in, it is tried on yours.
@@ -134,7 +137,7 @@ from inferlab.lab.scenarios import EXAMPLE
 check = Check("phases", points=2)
 with check.part("the keys, and what is known of EXAMPLE: prefill_ms and step_ms", weight=0):
     told = numbers(check, "phases", ["prefill_ms", "step_ms", "prompt_share"], EXAMPLE)
-    check.close([told["prefill_ms"], told["step_ms"]], [20.0, 2.0], rtol=0.01)
+    check.close([told["prefill_ms"], told["step_ms"]], [20.0, 2.0], rtol=0.002)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -204,7 +207,7 @@ from inferlab.lab.scenarios import EXAMPLE
 check = Check("cache", points=2)
 with check.part("the keys, and what is known of EXAMPLE: bytes_per_token and gigabytes", weight=0):
     told = numbers(check, "cache", ["bytes_per_token", "gigabytes", "passes_at"], EXAMPLE)
-    check.close([told["bytes_per_token"], told["gigabytes"]], [10_240, 2.048], rtol=0.01)
+    check.close([told["bytes_per_token"], told["gigabytes"]], [10_240, 2.048], rtol=0.002)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -273,7 +276,7 @@ from inferlab.lab.scenarios import EXAMPLE
 check = Check("batching", points=2)
 with check.part("the keys, and what is known of EXAMPLE: alone_ms and together_ms", weight=0):
     told = numbers(check, "batching", ["alone_ms", "together_ms", "gain"], EXAMPLE)
-    check.close([told["alone_ms"], told["together_ms"]], [2.2048, 4.048], rtol=0.01)
+    check.close([told["alone_ms"], told["together_ms"]], [2.2048, 4.048], rtol=0.002)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -285,7 +288,7 @@ KEYS = ["alone_ms", "together_ms", "gain"]
 with check.part("one request", weight=1):
     told = numbers(check, "batching", KEYS, facts)["alone_ms"]
     check.mistake("its cache is read as well", when=near(told, 1e3 * read / facts["bandwidth"], 1e-4))
-    check.true(near(told, one, 0.002), "read the weights and one cache")
+    check.true(near(told, one, 0.002), "read the weights and one cache; do not round")
 with check.part("the batch", weight=1):
     told = numbers(check, "batching", KEYS, facts)["together_ms"]
     check.mistake("the weights are read once a step, not once a request: that is what batching is for", when=near(told, facts["batch"] * one))
@@ -345,7 +348,7 @@ from inferlab.lab.scenarios import EXAMPLE
 check = Check("continuous", points=2)
 with check.part("the keys, and what is known of EXAMPLE: static and continuous", weight=0):
     told = numbers(check, "continuous", ["static", "continuous", "idle"], EXAMPLE)
-    check.close([told["static"], told["continuous"]], [18, 16], rtol=0.01)
+    check.close([told["static"], told["continuous"]], [18, 16], rtol=0.002)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -417,7 +420,7 @@ from inferlab.lab.scenarios import EXAMPLE
 check = Check("paging", points=2)
 with check.part("the keys, and what is known of EXAMPLE: reserved and paged", weight=0):
     told = numbers(check, "paging", ["reserved", "paged", "wasted"], EXAMPLE)
-    check.close([told["reserved"], told["paged"]], [23, 871], rtol=0.01)
+    check.close([told["reserved"], told["paged"]], [23, 871], rtol=0.002)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -484,7 +487,7 @@ from inferlab.lab.scenarios import EXAMPLE
 check = Check("speculation", points=2)
 with check.part("the keys, and what is known of EXAMPLE: tokens", weight=0):
     told = numbers(check, "speculation", ["all_kept", "tokens", "speedup"], EXAMPLE)
-    check.close([told["tokens"]], [1.75], rtol=0.01)
+    check.close([told["tokens"]], [1.75], rtol=0.002)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -554,7 +557,7 @@ from inferlab.lab.scenarios import EXAMPLE
 check = Check("quantization", points=2)
 with check.part("the keys, and what is known of EXAMPLE: step_gain and batch_gain", weight=0):
     told = numbers(check, "quantization", ["step_gain", "batch_gain", "prefill_gain"], EXAMPLE)
-    check.close([told["step_gain"], told["batch_gain"]], [1.83, 1.328], rtol=0.01)
+    check.close([told["step_gain"], told["batch_gain"]], [1.83, 1.328], rtol=0.002)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -565,7 +568,7 @@ KEYS = ["step_gain", "prefill_gain", "batch_gain"]
 with check.part("one request", weight=1):
     told = numbers(check, "quantization", KEYS, facts)["step_gain"]
     check.mistake("the cache is read as well, and it has not shrunk", when=told == before / after)
-    check.true(near(told, (before + kept) / (after + kept), 0.005), "bytes read before, over bytes read after")
+    check.true(near(told, (before + kept) / (after + kept), 0.005), "bytes read before, over bytes read after; do not round")
 with check.part("a batch", weight=1):
     told = numbers(check, "quantization", KEYS, facts)["batch_gain"]
     check.mistake("quantized weights leave the cache as large as it was", when=near(told, before / after))
@@ -592,8 +595,8 @@ check.score()
 # *difficulty 2 of 3 · 8 minutes · 2 points, practice*
 #
 # "Ten times the throughput of the baseline." Somebody kept the ledger: techniques were switched on one after the other, with the
-# tokens per second after each. `dissect(ledger)` gets a list of pairs `(name, tokens_per_second)`, the first one `("baseline", ...)`,
-# the others with names from this table, some of them, in any order.
+# tokens per second after each. `dissect(ledger)` gets a list of pairs `(name, tokens_per_second)`: first `("baseline", ...)`, then
+# `("continuous batching", ...)`, then others from this table, some of them, in any order.
 #
 # | name | | what it may attack | |
 # |---|---|---|---|
@@ -608,7 +611,8 @@ check.score()
 # baseline already batches continuously.
 #
 # <details><summary>Hint</summary>
-# Factors of things that are switched on one after the other multiply to the whole. What is left of a product when one factor is taken out?
+# Factors of things that are switched on one after the other multiply to the whole. For the team, the batching is in the baseline already: what do the lines after it multiply to?
+# (They were measured on top of it. A factor that was measured before the batching would be another one after it.)
 # </details>
 
 # %% exercise="dissect" provides=["dissect"] difficulty=2 minutes=8
@@ -643,12 +647,12 @@ def taken_apart(claim):
 
 
 with check.part("one technique: the whole claim is its own", weight=1):
-    told = taken_apart([("baseline", 50), ("speculation", 100)])
-    check.close(float(told["factors"]["speculation"]), 2.0)
+    told = taken_apart([("baseline", 50), ("continuous batching", 100)])
+    check.close(float(told["factors"]["continuous batching"]), 2.0)
 ### BEGIN HIDDEN TESTS
 CLAIMS = (
     [("baseline", 40), ("continuous batching", 200), ("paged attention", 260), ("int4 weights", 364), ("speculation", 400)],
-    [("baseline", 30), ("int4 weights", 60), ("grouped heads", 75), ("continuous batching", 300)],
+    [("baseline", 30), ("continuous batching", 120), ("grouped heads", 150), ("int4 weights", 300)],
 )
 with check.part("each technique's own factor", weight=1):
     for claim in CLAIMS:
@@ -671,8 +675,7 @@ with check.part("against a baseline that batches already", weight=1):
     for claim, want in zip(CLAIMS, (2.0, 2.5)):
         told = taken_apart(claim)["against_batched"]
         check.mistake("that is still the whole claim: this team has the batching already", when=near(told, claim[-1][1] / claim[0][1]))
-        check.mistake("what came after the batching is not all: what was switched on before it counts as well",
-                      when=want == 2.5 and near(told, 1.0))
+        check.mistake("that is the batching's own factor: the team has it already, what do the others bring?", when=near(told, claim[1][1] / claim[0][1]))
         check.true(near(told, want), "take the factor of the batching out of the product")
 ### END HIDDEN TESTS
 check.score()
@@ -726,7 +729,7 @@ from inferlab.lab.scenarios import EXAMPLE
 check = Check("split", points=2)
 with check.part("the keys, and what is known of EXAMPLE: tensor_ms and pipeline_ms", weight=0):
     told = numbers(check, "split", ["tensor_ms", "pipeline_ms", "idle"], EXAMPLE)
-    check.close([told["tensor_ms"], told["pipeline_ms"]], [0.7, 2.3], rtol=0.01)
+    check.close([told["tensor_ms"], told["pipeline_ms"]], [0.7, 2.3], rtol=0.002)
 ### BEGIN HIDDEN TESTS
 from inferlab.lab.scenarios import scenario
 
@@ -743,7 +746,7 @@ with check.part("pipeline", weight=2):
     told = numbers(check, "split", KEYS, facts)["pipeline_ms"]
     hops = (facts["devices"] - 1) * facts["hop_ms"]
     check.mistake("a pipeline divides nobody's token: it passes every layer, one stage after the other", when=near(told, share + hops) or near(told, share))
-    check.true(near(told, whole + hops, 0.002), "all layers one after the other, and the hops between the stages")
+    check.true(near(told, whole + hops, 0.002), "all layers one after the other, and the hops between the stages; do not round")
 with check.part("a device's idle time", weight=1):
     told = numbers(check, "split", KEYS, facts)["idle"]
     check.mistake("that is the share in which it works", when=near(told, 1 / facts["devices"]) and facts["devices"] != 2)

@@ -8,6 +8,9 @@ import pytest
 import torch
 from labtexts import blocks_of, figure_code
 
+from inferlab.lab import setup
+from inferlab.lab.check import results
+from inferlab.lab.explain import parse, typed
 from inferlab.lab.speculation import RULES, VARIANTS, passes_against_acceptance, rounds_of, unknown_decoders
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +116,29 @@ def test_the_picture_shows_theory_and_runs():
     assert len(figure.axes[0].lines) == 3 and figure.axes[0].get_xlabel() and figure.axes[0].get_ylabel()
     with pytest.raises(ValueError, match="1 to 3"):
         passes_against_acceptance({}, {}, title="t")
+
+
+@pytest.mark.parametrize(("label", "said", "verdict"), [
+    ("gain", "latency down", "award"), ("gain", "fewer target passes", "award"), ("gain", "throughput up", "award"), ("gain", "tokens per pass up", "award"),
+    ("gain", "bandwidth down", "award"), ("gain", "traffic down", "award"), ("gain", "memory traffic down", "award"), ("gain", "fewer weight reads", "award"),
+    ("gain", "bytes per token down", "award"), ("gain", "memory accesses down", "award"), ("gain", "memory down", "deny"), ("gain", "VRAM down", "deny"),
+    ("gain", "compute down", "deny"), ("gain", "bandwidth up", "deny"), ("gain", "quality up", "deny"), ("gain", "tokens per pass down", "deny"),
+    ("cost", "compute up", "award"), ("cost", "memory up", "award"), ("cost", "draft passes up", "award"), ("cost", "bandwidth up", "deny"), ("cost", "traffic up", "deny"),
+])
+def test_what_speculation_gains_may_be_named_by_its_mechanism(blocks, label, said, verdict):
+    text = source(blocks, check="round-gain-cost")
+    namespace: dict = {}
+    exec(text[text.index("OWN = {"):text.index("check.slot")], namespace)  # noqa: S102 - the lab's own text
+    terms = namespace["OWN"] | (namespace["READ"] if label == "gain" else {})
+    assert typed(parse(f"{label}: {said}\n", "one-round"), label, namespace[{"gain": "gains", "cost": "costs"}[label]], terms=terms).verdict == verdict
+
+
+def test_a_whole_number_of_tokens_is_a_number(blocks, monkeypatch):
+    monkeypatch.setattr(setup, "_current", setup.Lab(LAB, "learner", "bundled", "cpu", 0))
+    namespace = solution(blocks, "expected")
+    namespace["expected_tokens"] = lambda a, gamma: gamma + 1 if a == 1 else (1 - a ** (gamma + 1)) / (1 - a)
+    exec(source(blocks, check="expected"), namespace)  # noqa: S102 - the lab's own cell
+    assert float(results()["expected"]) == 2.0
 
 
 def test_points_and_practice(blocks):

@@ -8,6 +8,8 @@ import torch
 from labtexts import cell_of, figure_code
 from transformers import DynamicCache
 
+from inferlab.lab import setup
+from inferlab.lab.check import results
 from inferlab.lab.machines import RANKS, machine
 from inferlab.lab.rankplots import cost_against_ranks, rank_timeline
 from inferlab.lab.ranks import start_ranks, traffic_table
@@ -50,6 +52,17 @@ def whole():
     finally:
         torch.set_num_threads(threads)
     return model.config, tokens, logits[0, -1]
+
+
+def test_a_rank_may_flatten_the_tokens_before_its_one_all_reduce(monkeypatch):
+    """The contract fixes the shape of what is returned, not of what is summed."""
+    def rank_mlp(x, gate, up, down, bias, all_reduce):
+        rows = x.reshape(-1, x.shape[-1])
+        return (all_reduce((torch.nn.functional.silu(rows @ gate.T) * (rows @ up.T)) @ down.T) + bias).reshape(x.shape)
+
+    monkeypatch.setattr(setup, "_current", setup.Lab(LAB, "learner", "bundled", "cpu", 0))
+    exec(cell_of(LAB, check="rank-mlp"), {"rank_mlp": rank_mlp})  # noqa: S102 - the lab's own cell
+    assert float(results()["rank-mlp"]) == 3.0
 
 
 @pytest.mark.parametrize("plan", ["library", "gather", "pipeline"])

@@ -1,7 +1,10 @@
 """Lab 19: the service gives the same answers with every fault, each fault shows in its own measure, the solution finds all six."""
 
 import json
+import re
+from contextlib import nullcontext
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -76,6 +79,23 @@ def test_the_labs_own_solution_finds_every_fault(loaded):
         found = lab["diagnose"]()
         assert (found["fault"], found["measure"], found["order"][0]) == (fault, *namespace["ANSWERS"][fault])
         assert set(found["order"]) >= {"batching", "cache", "precision", "speculation"}
+
+
+def test_the_reconcile_demo_predicts_from_sizes_and_is_no_identity(loaded, capsys):
+    """The prediction supposes full batches, so it is a bound that the service comes near and does not reach."""
+    runs = {"alone": serve(*loaded, slots=1, requests=3), "reserved": serve(*loaded, fault="cache"), "healthy": serve(*loaded)}
+    namespace: dict = {**runs, "call_cost": call_cost, "served_model": loaded[0], "served_tokenizer": loaded[1], "when_written": lambda *_: nullcontext()}
+    exec(cell(exercise="dissect"), namespace)  # noqa: S102 - the lab's own cells
+    exec(cell(begins="from inferlab.lab.service import requests_of"), namespace)  # noqa: S102
+    lines = capsys.readouterr().out.splitlines()
+    told = [tuple(float(number) for number in re.findall(r"([\d.]+)x", line)) for line in lines]
+    assert len(told) == 2 and all(0.85 * predicted < counted < predicted - 0.1 for predicted, counted in told)
+
+
+def test_positions_count_what_a_call_computes_or_attends_to(runs):
+    for before, row in pairwise(runs[None].rows):
+        if row["kind"] == "decode" and before["kind"] == "prefill" and before["step"] == 0:
+            assert row["positions"] == before["positions"] + row["sequences"]  # the padded caches, and one new token each
 
 
 def test_a_service_needs_a_known_fault(loaded):
