@@ -1,15 +1,26 @@
 """Lab 10: names, points, the handbook's numbers, and the small functions behind its pictures."""
 
 import ast
+import json
 from pathlib import Path
 
 import pytest
 import torch
+from accelerate import cpu_offload_with_hook
+from accelerate.hooks import CpuOffload
 from labtexts import blocks_of, figure_code
 
 from inferlab.grading.lint import python_of
 from inferlab.lab.peaks import knob, measure, peak_curves, thin_vae
-from inferlab.lab.residency import moved_bytes, residency_events, residency_timeline, resident_after
+from inferlab.lab.residency import (
+    component_bytes,
+    moved_bytes,
+    residency_events,
+    residency_timeline,
+    resident_after,
+)
+from inferlab.models import load_pipeline
+from inferlab.trace import trace
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab10-memory-optimization"
@@ -74,13 +85,22 @@ def test_a_decode_holds_three_maps_and_the_knobs_are_off_again_after_the_block()
         pass
 
 
+def row(index, name, parent=None, moved=None, kind="module"):
+    return {"index": index, "name": name, "parent": parent, "moved": moved, "kind": kind}
+
+
+def move(module, to):
+    return {"module": module, "to": to}
+
+
+def the_labs(blocks, exercise) -> dict:
+    """What a cell of the lab's solution defines."""
+    namespace: dict = {"torch": torch}
+    exec(next(python_of(b.cell.source) for b in blocks if b.cell.metadata.get("exercise") == exercise), namespace)  # noqa: S102 - the lab's own cell
+    return namespace
+
+
 def test_events_say_once_what_moved_and_run_a_component_after_its_weights_are_in():
-    def row(index, name, parent=None, moved=None, kind="module"):
-        return {"index": index, "name": name, "parent": parent, "moved": moved, "kind": kind}
-
-    def move(module, to):
-        return {"module": module, "to": to}
-
     rows = [
         row(0, "pipe"), row(1, "text_encoder", 0),
         row(2, "text_encoder.pre_forward", 1, move("text_encoder", "cuda:0"), "move"),
@@ -94,6 +114,79 @@ def test_events_say_once_what_moved_and_run_a_component_after_its_weights_are_in
     assert moved_bytes(events, {"text_encoder": 3, "unet": 5, "vae": 7}) == 8
     with pytest.raises(ValueError, match="in, out or run"):
         resident_after([("lost", "unet")], ())
+
+
+def test_a_move_inside_a_hook_comes_before_the_hooks_own():
+    rows = [
+        row(0, "unet"), row(1, "unet.post_forward", 0, move("unet", "cpu"), "move"), row(2, "unet.to", 1, move("unet", "cpu"), "move"),
+    ]
+    assert residency_events(rows, ("unet", "vae"), "cuda") == [("run", "unet"), ("out", "unet")]
+
+
+def test_what_a_gpu_recorded_of_model_offload_is_what_the_labs_solution_simulates(blocks):
+    """The moves that the H200's run recorded, in the places where accelerate and diffusers make them, and the calls between."""
+    runs = [json.loads(path.read_text("utf-8"))["parts"] for path in sorted((ROOT / "ci" / "results").glob("gpu-*.json"))]
+    recorded = [run["offload"]["moves"] for run in runs if "moves" in run.get("offload", {})][-1]
+    moves = {found["name"]: {"module": found["moved"]["module"], "to": found["moved"]["to"]} for found in recorded}
+    assert [found["name"] for found in recorded] == ["text_encoder.pre_forward", "unet.pre_forward", "text_encoder.to", "vae.pre_forward", "unet.to", "vae.to"]
+
+    def moved(index, name, parent):
+        return row(index, name, parent, moves[name], "move")
+
+    rows = [
+        row(0, "pipe"), row(1, "text_encoder", 0), moved(2, "text_encoder.pre_forward", 1), row(3, "text_encoder", 0),
+        row(4, "unet", 0), moved(5, "unet.pre_forward", 4), moved(6, "text_encoder.to", 5), row(7, "unet", 0),
+        row(8, "vae.decode", 0), moved(9, "vae.pre_forward", 8), moved(10, "unet.to", 9),
+        row(11, "maybe_free_model_hooks", 0), row(12, "enable_model_cpu_offload", 11), row(13, "to", 12), moved(14, "vae.to", 13),
+    ]
+    chain = ("text_encoder", "unet", "vae")
+    events = residency_events(rows, chain, "cuda")
+    calls = [name for what, name in events if what == "run"]
+    assert events == [*the_labs(blocks, "residency")["simulate"](calls, "model", chain), ("out", "vae")]
+    assert max(len(here) for here in resident_after(events, ())) == 1
+
+
+def test_accelerates_own_hooks_send_the_one_before_out_and_then_bring_theirs_in(monkeypatch):
+    """The chain that `enable_model_cpu_offload` makes, with "meta" for the accelerator: weights there have no bytes."""
+    monkeypatch.setattr(CpuOffload, "init_hook", lambda self, module: module.to_empty(device="cpu"))
+    pipe, far, hook = load_pipeline("bundled", "cpu"), torch.device("meta"), None
+    chain = pipe.model_cpu_offload_seq.split("->")
+    for part in (getattr(pipe, name, None) for name in chain):
+        if part is not None:
+            _, hook = cpu_offload_with_hook(part, far, prev_module_hook=hook)
+    latents = torch.ones(1, 4, 8, 8, device=far)
+
+    with torch.no_grad(), trace(pipe) as t:
+        for _ in range(2):
+            words = pipe.text_encoder(torch.ones(1, 16, dtype=torch.long, device=far))[0]
+        for _ in range(2):
+            pipe.unet(latents, 5, encoder_hidden_states=words)
+        pipe.vae.decode(latents)
+        pipe.unet(latents, 5, encoder_hidden_states=words)
+    assert residency_events(t.rows(), ("text_encoder", "unet", "vae"), "meta") == [
+        ("in", "text_encoder"), ("run", "text_encoder"), ("run", "text_encoder"), ("out", "text_encoder"), ("in", "unet"), ("run", "unet"),
+        ("run", "unet"), ("out", "unet"), ("in", "vae"), ("run", "vae"), ("in", "unet"), ("run", "unet")]
+
+
+def test_every_card_of_the_last_exercise_fits_its_budget_when_measured(blocks):
+    demo = next(b.cell.source for b in blocks if "card_estimate" in b.cell.source and "demo" in b.cell.metadata.get("tags", ()))
+    vae = load_pipeline("bundled", "cpu").vae
+    namespace = the_labs(blocks, "choose") | the_labs(blocks, "decode-peak")
+    cards = ast.literal_eval(demo[demo.index(" = ((") + 3: demo.index("[v]")])
+    assert len(cards) == 8
+    weights = component_bytes(load_pipeline("bundled", "cpu"))
+    choices = set()
+    for batch, side, mib in cards:
+        namespace |= {"batch": batch, "side": side, "weights": weights, "vae": vae}
+        exec(demo[demo.index("def card_estimate"): demo.index("\n\n\n", demo.index("def card_estimate"))], namespace)  # noqa: S102 - the lab's own
+        estimate = namespace["card_estimate"]
+        found = namespace["choose"](estimate, mib * 2**20)
+        with torch.no_grad(), knob(vae, *[name for name in found["knobs"] if name != "offload"]):
+            peak = measure(lambda: vae.decode(torch.zeros(batch, 4, side, side)).sample)["peak"]  # noqa: B023 - called at once
+        assert peak + estimate(found["knobs"])["weights"] <= mib * 2**20, (batch, side, mib)
+        assert found["knobs"] and all(without > mib * 2**20 for without in found["proof"].values())
+        choices.add(tuple(found["knobs"]))
+    assert len(choices) >= 6
 
 
 def test_pictures_refuse_what_they_cannot_draw():

@@ -2,12 +2,14 @@
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 from labtexts import cell_of, figure_code
 
 from inferlab.lab.damage import FAULTS, damaged
+from inferlab.lab.explain.cell import parse
 from inferlab.lab.traceplots import component_edges, component_graph, stage_of, stage_timeline, stage_times
 from inferlab.models import load_pipeline
 from inferlab.trace import trace
@@ -54,6 +56,28 @@ def test_the_labs_own_solution_finds_every_fault_in_its_trace(variant, pipe, hea
     exec(source(exercise="diagnosis"), namespace)  # noqa: S102 - the lab's own cell
     found = namespace["diagnose"]()
     assert (found["kind"], found["boundary"], found["healthy"], found["broken"]) == truths()[variant]
+
+
+def judged(label: str, answer: str) -> str:
+    """The verdict of the lab's own hidden test on a typed line."""
+    text = source(check="whole-run-gain-cost")
+    found = {}
+    check = SimpleNamespace(explanation=lambda name: parse(f"{label}: {answer}\n", name), slot=lambda grade, what: found.update({what: grade().verdict}))
+    lines = text[text.index("from inferlab.lab.explain import typed"): text.index("### END HIDDEN")]
+    exec(lines, {"check": check})  # noqa: S102 - the lab's own cell
+    return found[f"what 16 bits {label}"]
+
+
+@pytest.mark.parametrize(("label", "answer", "verdict"), [
+    *(("gain", answer, "award") for answer in ("memory down", "bandwidth down", "less memory traffic", "latency down", "throughput up", "speed up", "faster")),
+    *(("gain", answer, "deny") for answer in ("latency up", "throughput down", "memory up", "quality up", "compute down")),
+    *(("cost", answer, "award") for answer in ("error up", "precision down", "quality down")),
+    *(("cost", answer, "deny") for answer in ("latency up", "memory up", "throughput down", "error down")),
+])
+def test_the_typed_gain_and_cost_of_16_bits(label, answer, verdict):
+    assert judged(label, answer) == verdict
+    example = "latency up"  # the form that the table of lines shows gives nothing away
+    assert f"in the form `{example}`" in source(begins="## 6 ") and judged(label, example) == "deny"
 
 
 def test_a_damaged_pipeline_leaves_the_healthy_one_alone(pipe, healthy):

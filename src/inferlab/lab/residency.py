@@ -31,43 +31,47 @@ def residency_events(rows: Sequence[Mapping], components: Iterable[str], device:
         device: where the model is executed, such as "cpu" or "cuda".
 
     Returns:
-        ``("in", name)`` when a component's weights reach the device, ``("out", name)`` when they leave it, ``("run", name)``
-        when it is called. A component whose call brings its own weights in is run after they are in.
+        ``("in", name)`` when a component's weights have reached the device, ``("out", name)`` when they have left it,
+        ``("run", name)`` when it is called. A component whose call brings its own weights in is run after they are in. A
+        move inside another one comes first, because it ends first: accelerate's hook sends the component before it out
+        and then brings its own in.
     """
     components = tuple(components)
     by_index = {row["index"]: row for row in rows}
-    events, there = [], {}
-
-    def add_move(row):
-        move = row["moved"]
-        here = str(move["to"]).split(":")[0] == device.split(":")[0]
-        if there.get(move["module"]) is not here:
-            there[move["module"]] = here
-            events.append(("in" if here else "out", move["module"]))
-
-    done: set[int] = set()
+    above = {row["index"]: _above(row, by_index) for row in rows}
+    ends: dict[int, int] = {}  # row -> the last row inside it: of nested rows the inner one ends first
     for row in rows:
-        if row["index"] in done:
-            continue
-        if row["moved"] and row["moved"]["module"] in components:
-            add_move(row)
-        elif row["kind"] != "move" and row["name"] in {*components, "vae.decode"}:
-            inside = [other for other in rows if _under(other, row["index"], by_index) and other["moved"]
-                      and other["moved"]["module"] in components]
-            early = [other for other in inside if not other["name"].endswith("post_forward")]
-            for other in early:
-                add_move(other)
-            done |= {other["index"] for other in early}
+        ends |= dict.fromkeys((row["index"], *above[row["index"]]), row["index"])
+    moves = [row for row in rows if row["moved"] and row["moved"]["module"] in components]
+
+    def before_its_call(row) -> bool:
+        return not any(by_index[index]["name"].endswith("post_forward") for index in (row["index"], *above[row["index"]]))
+
+    found = [((ends[row["index"]], -row["index"]), "move", row) for row in moves]
+    for row in rows:
+        if row["kind"] != "move" and row["name"] in {*components, "vae.decode"}:
+            early = [ends[move["index"]] for move in moves if row["index"] in above[move["index"]] and before_its_call(move)]
+            found.append(((max(early, default=row["index"]), 1), "run", row))
+
+    events, there = [], {}
+    for _, what, row in sorted(found, key=lambda entry: entry[0]):
+        if what == "run":
             events.append(("run", row["name"].partition(".")[0]))
+            continue
+        name, here = row["moved"]["module"], str(row["moved"]["to"]).split(":")[0] == device.split(":")[0]
+        if there.get(name) is not here:
+            there[name] = here
+            events.append(("in" if here else "out", name))
     return events
 
 
-def _under(row: Mapping, index: int, by_index: Mapping[int, Mapping]) -> bool:
+def _above(row: Mapping, by_index: Mapping[int, Mapping]) -> list[int]:
+    """Indexes of the rows that a row lies in, the nearest first."""
+    found = []
     while row["parent"] is not None:
-        if row["parent"] == index:
-            return True
+        found.append(row["parent"])
         row = by_index[row["parent"]]
-    return False
+    return found
 
 
 def resident_after(events: Sequence[Event], at_start: Iterable[str]) -> list[set[str]]:
