@@ -87,6 +87,9 @@ def test_a_wrong_expectation_of_the_author_is_an_error():
     told = parse("gain: latency down\nshape: (1, 2)\n", "x")
     with pytest.raises(ValueError, match="no direction"):
         typed(told, "gain", "green ideas")
+    with pytest.raises(ValueError, match=r"no direction can be read in \['wobble down'\]"):
+        typed(told, "gain", ("latency down", "wobble down"))
+    assert typed(told, "gain", ("latency down", "wobble down"), terms={"wobble": "jitter"}).verdict == "award"
     with pytest.raises(TypeError, match="give a shape"):
         typed(told, "shape", None)
 

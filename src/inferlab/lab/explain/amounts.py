@@ -95,7 +95,7 @@ def _read(sentence, found, shapes, known, counts, of, vocabulary) -> None:
     if is_hedged(sentence, frame_from, frame_to) and any(t.kind == "amount" and t.amount.kind in ("shape", "count") for t in tokens):
         found.hedged.append(sentence.text)
     for i, t in enumerate(tokens):
-        if t.kind != "amount" or (t.amount.kind == "count" and _index(tokens, i)):
+        if t.kind != "amount" or (t.amount.kind == "count" and names_axis(tokens, i)):
             continue
         found.any = True
         inside = frame_from <= t.start - tokens[0].start < frame_to
@@ -173,7 +173,7 @@ def _names(tokens, i: int) -> bool:
     return tokens[i].word in ("one", "single", "two") and not tokens[i - 1].word in ("is", "to", "=", "into", "of", "becomes") if i else False
 
 
-def _index(tokens, i: int) -> bool:
+def names_axis(tokens, i: int) -> bool:
     """Whether a number names an axis instead of counting anything: `dim 0`, `axes 2 and 3`."""
     if i and tokens[i - 1].word in ("call", "step", "iteration", "layer", "rank", "timestep", "round") and tokens[i].word[:1].isdigit():
         return True  # `in step 3`

@@ -58,6 +58,9 @@ def bind(tokens: tuple[Token, ...], cue: tuple, cues: list, quantities: list) ->
             back = None
         if kind == "mod" and tokens[at].word == "another" and ahead and ahead[2] in ("quality", "memory"):
             return []
+        if kind == "mod" and ahead and any(tokens[k].word in ("the", "a", "an", "its", "their") and tokens[k - 1].kind == "word" and tokens[k - 1].word not in FUNCTION_WORDS
+                                           for k in range(end + 1, ahead[0])):
+            ahead = None  # `with smaller groups the error is larger`
         target = ahead or back
     elif kind == "verb":
         target = ahead or back

@@ -9,7 +9,7 @@ from functools import lru_cache
 from rapidfuzz import fuzz
 
 from .order import ENOUGH, NONE, SHORT, impossible, text_score
-from .prose import FUNCTION_WORDS
+from .prose import FUNCTION_WORDS, misplaced
 from .words import Sentence, clean, odd_alphabet, sentences
 
 MAX_FIELD = 1_200
@@ -359,7 +359,8 @@ def check(raw: str, cleaned: str, parts: list[Sentence], source: str, ordered: b
     bare = words >= 5 and not any(t.word in FUNCTION_WORDS for s in parts for t in s.words) and not any(t.kind == "punct" for s in parts for t in s.tokens)
     if (bare and score < ENOUGH) or score < NONE and words >= 9 and any(impossible([t.word for t in s.tokens]) for s in parts):
         return Gate("deny", "This does not read as sentences.", (f"prose score {score:.2f}",))
-    if score < (ENOUGH if words >= 9 else SHORT) and not _arrowed(parts):
+    brief = words < 9 or words < 9 * len(parts) and not any(impossible([t.word for t in s.tokens]) or misplaced(s.tokens) for s in parts)
+    if score < (SHORT if brief else ENOUGH) and not _arrowed(parts):
         return Gate("review", "This hardly reads as sentences; a person will read it.", (f"prose score {score:.2f}",), loose=True)
     return Gate()
 

@@ -53,7 +53,7 @@ _QUANTITIES = {
         "unet calls, unet passes, gpu time, redundant work, duplicate work, duplicated work, overhead"
     ),
     ("transfer", +1): (
-        "transfer, transfers, traffic, copies, pcie traffic, bandwidth use, data movement, communication, comms, comunication, "
+        "transfer, transfers, traffic, memory traffic, copies, pcie traffic, bandwidth, memory bandwidth, bandwidth use, data movement, communication, comms, comunication, "
         "network traffic, messages, exchanges, exchange, syncs, synchronisation, synchronization, synchronizations, "
         "data transfer, sending"
     ),

@@ -44,6 +44,9 @@ def no_direction(tokens: tuple[Token, ...], at: int, end: int, kind: str) -> boo
         return no_quantity(tokens, at)
     if kind == "verb" and tokens[at].stem == "scal" and end - at == 1:
         return bool(at) and tokens[at - 1].word in ("a", "the", "one", "its", "each", "every", "per", "guidance", "this")
+    if kind == "carry" and end - at == 1 and tokens[at].word in ("slow", "fast", "quick", "cheap", "expensive", "heavy") and at and tokens[at - 1].word in (
+            "over", "with", "on", "across", "through", "between"):
+        return bool(ahead) and tokens[end].kind == "word" and ahead not in FUNCTION_WORDS | _RESULTS and ahead not in lex.BREAKS  # `over slow links`
     if kind == "carry" and tokens[end - 1].stem == "wait":
         return any(t.word in _SMALL for t in tokens[end:end + 3])
     return kind == "same" and end < len(tokens) and tokens[end].kind == "amount"

@@ -4,7 +4,10 @@ import itertools
 
 from . import lexicon as lex
 from .gates import framed
+from .lexicon_verbs import VERB_INDEX
 from .phrases import Table
+from .prose import FUNCTION_WORDS
+from .verbs import participle
 from .words import Sentence, Token
 
 _HEDGES = Table(lex.HEDGES)
@@ -75,6 +78,22 @@ def own_negators(sentence: Sentence) -> list[int]:
     return [n for n in marks if not start <= sentence.tokens[n].start < start + len(frame)]
 
 
+def _ends(tokens: tuple[Token, ...], n: int, at: int) -> bool:
+    """Whether the deed that an auxiliary denies is over before `at`: `is not cut and stays 2`, `does not grow and keeps its size`."""
+    if not n or not (tokens[n].word.endswith("n't") or tokens[n - 1].word in lex.AUXILIARY):
+        return False
+    be = (tokens[n].word.removesuffix("n't") if tokens[n].word.endswith("n't") else tokens[n - 1].word) in ("is", "are", "was", "were")
+    for j in range(n + 2, at):
+        k = j + 1 + (tokens[j + 1].word in ("so", "then", "still", "always", "just", "therefore"))
+        if tokens[j].word != "and" or k > at or k + 1 >= len(tokens) or (tokens[k].stem,) not in VERB_INDEX:
+            continue
+        ahead = tokens[k + 1]
+        finite = tokens[k].word.endswith("s") and not tokens[k].word.endswith("ss") or be and not participle(tokens[k]) and not tokens[k].word.endswith("ing")
+        if finite and (ahead.kind == "amount" or ahead.word in FUNCTION_WORDS - lex.AUXILIARY - {"and", "or", "of"}):
+            return True
+    return False
+
+
 def negated(tokens: tuple[Token, ...], at: int, marks: list[int]) -> bool:
     """Whether a negator governs the word at `at`: before it, with no break of the clause between."""
     governing = []
@@ -83,6 +102,8 @@ def negated(tokens: tuple[Token, ...], at: int, marks: list[int]) -> bool:
             continue
         if n + 1 < at and tokens[n + 1].word in ("like", "love", "enjoy"):
             continue  # `what I don't like is a second model`
+        if _ends(tokens, n, at):
+            continue
         pair = tokens[n].word in ("neither", "nor")
         if pair and any(n < o < at and tokens[o].word == "nor" for o in marks):
             continue

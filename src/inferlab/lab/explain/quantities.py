@@ -75,11 +75,11 @@ class Quantity:
         if isinstance(fact, bool) or not isinstance(fact, (int, float)):
             return False
         if self.kind == "bytes":
-            return any(abs(self.value * k - fact) <= 0.03 * max(abs(fact), 1) for k in _rounded(self.text))
+            return any(abs(self.value * k - fact) <= 0.03 * max(abs(fact), 1) for k in rounded(self.text))
         return abs(self.value - fact) <= 1e-6 * max(abs(fact), 1.0)
 
 
-def _rounded(text: str) -> tuple[float, ...]:
+def rounded(text: str) -> tuple[float, ...]:
     unit = re.sub(r"[\d.,\s-]", "", text.casefold())
     power = {"k": 1, "m": 2, "g": 3, "t": 4}.get(unit[:1], 0)
     return (1.0,) if not power or "i" in unit[:2] or "ib" in unit else (1.0, 1.024**power)

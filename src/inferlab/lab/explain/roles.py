@@ -70,7 +70,7 @@ def roles(tokens, mentions, actors, at, end, after):
     if passive:
         agents, sure = by_agent(tokens, right, actors, end, after), True
         if not agents:
-            source = next((m for m in right if m.term in actors and m.at - end <= 4 and _preposition(tokens, m.at, right, end) == "from" and not _its_output(tokens, m)), None)
+            source = next((m for m in right if m.term in actors and m.at - end <= 4 and _preposition(tokens, m.at, right, end) == "from" and not any(t.kind == "amount" or t.word == ":" for t in tokens[end:m.at]) and not _its_output(tokens, m)), None)
             agents, sure = (frozenset({source.term}) | _with_others(tokens, right, source, actors) if source else agents), False
         patient = _nearest(tokens, left, None, at)
         objects = frozenset(patient[0])
@@ -131,6 +131,8 @@ def _by_follows(tokens, end) -> bool:
 def by_agent(tokens, right, actors, end, after) -> frozenset[str]:
     for m in right:
         word = _preposition(tokens, m.at, right, end)
+        if word != "by" and m.at >= after or any(t.word in (":", ";") for t in tokens[end:m.at]):
+            continue  # `are computed once and are stored in the cache`, `is not cut: both are in each tile`
         near = {t.word for t in tokens[max(end, m.at - 4):m.at]}
         helped = word == "of" and near & {"means", "help"}
         if word == "in" and "that" in near:
@@ -265,6 +267,7 @@ def _objects(tokens, right, end, after):
             found.add(m.term)
         last = m.end
     near = tokens[end:min(after, end + 7)]
+    near = [t for i, t in enumerate(near) if not (t.word == "one" and near[i + 1:i + 2] and any(m.at == end + i + 1 for m in right))]
     if any(t.word in _PRONOUNS - {"that"} or t.word in ("their", "ones") or (t.word == "that" and not i) for i, t in enumerate(near[:3])) or any(
             a.word in ("of", "to") and b.word in _PRONOUNS for a, b in itertools.pairwise(near)):
         found.add("it")

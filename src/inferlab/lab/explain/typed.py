@@ -5,7 +5,7 @@ from .directions import effects, quantity_table
 from .negation import negators
 from .outcome import Outcome, award, deny, review
 from .phrases import Table
-from .quantities import Quantity, find_quantities
+from .quantities import Quantity, find_quantities, rounded
 from .words import clean, odd_alphabet, phrase, sentences
 
 MAX_LINE = 200
@@ -66,7 +66,7 @@ def _amount(label: str, text: str, expected: object, tolerance: float) -> Outcom
     if len(values) > 1:
         return deny(f"`{label}:` has {len(values)} entries; it wants {what}.", tuple(q.text for q in found))
     said = found[0]
-    if any(said.is_like(w) or _near(said, w, tolerance) for w in wanted):
+    if any(_near(said, w, tolerance) if tolerance and said.kind == "bytes" else said.is_like(w) or _near(said, w, tolerance) for w in wanted):
         return award(f"`{label}:` {said.text} is what the run shows.", (said.text,))
     return deny(f"`{label}:` {said.text} is not what the run shows.", (said.text,))
 
@@ -74,7 +74,7 @@ def _amount(label: str, text: str, expected: object, tolerance: float) -> Outcom
 def _near(said: Quantity, wanted: object, tolerance: float) -> bool:
     if tolerance <= 0 or not isinstance(wanted, (int, float)) or not isinstance(said.value, (int, float)):
         return False
-    return abs(said.value - wanted) <= tolerance * max(abs(wanted), 1e-12)
+    return any(abs(said.value * k - wanted) <= tolerance * max(abs(wanted), 1e-12) for k in (rounded(said.text) if said.kind == "bytes" else (1.0,)))
 
 
 def _bare_shape(text: str) -> list[Quantity]:
@@ -104,16 +104,18 @@ def _directions(text: str, table: Table) -> set[tuple[str, int]]:
 def _direction(label: str, text: str, expected: tuple[str, ...], terms: dict[str, str] | None) -> Outcome:
     extra = {phrase(item): (name, 1) for name, items in (terms or {}).items() for item in (name + "," + items).split(",")}
     table = quantity_table({k: v for k, v in extra.items() if k})
-    wanted = set().union(*(_directions(clean(e), table) for e in expected))
-    if not wanted:
-        raise ValueError(f"no direction can be read in {expected!r}: write a quantity and up or down, like 'latency down'")
+    read = {e: _directions(clean(e), table) for e in expected}
+    if unread := [e for e, found in read.items() if not found]:
+        raise ValueError(f"no direction can be read in {unread!r}: write a quantity and up or down, like 'latency down', "
+                         "and name in `terms` a quantity that is the lab's own")
+    wanted = set().union(*read.values())
     signed = text.strip()
     if signed[:1] in "+-" and signed[1:].strip():
         text = signed[1:].strip() + (" up" if signed[0] == "+" else " down")
     said = _directions(text, table)
     shown = tuple(sorted(f"{q} {_SIGNS[s]}" for q, s in said))
     if not said:
-        return review(f"`{label}:` could not be read as a quantity and a direction, like `bandwidth down`.", (text,))
+        return review(f"`{label}:` could not be read as a quantity that this lab knows and its direction, like `latency down`.", (text,))
     if any((q, -s) in said for q, s in said if s) or any(q.startswith("not ") for q, _ in said):
         return deny(f"`{label}:` says two opposite things, or says what does not happen.", shown)
     if said <= wanted:
