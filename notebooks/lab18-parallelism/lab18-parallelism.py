@@ -861,6 +861,7 @@ with when_written("cost"):
 
 # %%
 explained = whole  # %%explain looks the numbers of your answer up in the newest trace that has a name
+# This one is of the whole model: a rank's own numbers, in section 3's table, are right and yet marked as not in your trace.
 
 # %% explain="two-ranks" difficulty=2 minutes=12
 %%explain two-ranks
