@@ -316,6 +316,31 @@ for _ in range(20):
         x = bytearray(b'x' * 400_000_000); time.sleep(100); os._exit(0)
 time.sleep(20)
 """)
+# The supervisor reads the names that processes give themselves; without it nobody would keep the limits.
+UNREADABLE_NAME = """
+import ctypes, os, signal, time
+ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)  # do not end with the supervisor
+open('/proc/self/comm', 'wb').write(b'\\xff\\xfe')
+"""
+attack("a name that is not UTF-8", first=UNREADABLE_NAME + "time.sleep(0.5)", half=HONEST_HALF, loop=HONEST_LOOP, keeps=(2.0, 3.0))
+attack("a dead process whose name is a line of its status", first="""
+import os, time
+if os.fork() == 0:
+    open('/proc/self/comm', 'wb').write(b'\\x0cRssAnon:x')
+    os._exit(0)
+time.sleep(0.5)  # it is not waited for
+""", half=HONEST_HALF, loop=HONEST_LOOP, keeps=(2.0, 3.0))
+attack("memory in processes with unreadable names", first=UNREADABLE_NAME + """
+for _ in range(3):
+    if os.fork() == 0:
+        ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
+        x = bytearray(b'x' * 400_000_000); time.sleep(100); os._exit(0)
+time.sleep(20)
+""")
+attack("an endless loop behind an unreadable name", first=UNREADABLE_NAME + """
+signal.signal(signal.SIGALRM, signal.SIG_IGN)
+while True: pass
+""")
 attack("a fork bomb", first="""
 import os
 try:

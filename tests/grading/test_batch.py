@@ -10,7 +10,8 @@ from nbgrader.api import Gradebook
 
 from inferlab.grading import batch, results
 from inferlab.grading.batch import BatchError, grade_lab
-from inferlab.grading.summary import grades_csv, question_summary
+from inferlab.grading.report import grades, write_csv
+from inferlab.grading.summary import question_summary
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +80,32 @@ def test_one_question_again_leaves_the_others(graded):
         grade_lab(graded.course, graded.lab, questions=["nope"])
 
 
-def test_reports(graded):
-    lines = list(csv.DictReader(io.StringIO(grades_csv(graded.rows.values()))))
-    assert {line["student"]: line["points"] for line in lines}["bob"] == "1"
+def test_reports(graded, tmp_path):
+    path = tmp_path / "grades.csv"
+    write_csv(grades(graded.course), path)
+    lines = list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"))))
+    assert {line["learner"]: line["score"] for line in lines}["bob"] == "1.0"
     half, loop = question_summary(graded.course, graded.lab)
     assert half["mistakes"] == [["you divided twice", 2]]
     assert (half["graded"], half["full"], half["zero"]) == (4, 1, 3)
     assert loop["histogram"] == {"0": 1, "1": 1, "3": 2}
+
+
+def test_one_question_of_a_new_hand_in_leaves_the_others_to_the_next_batch(graded):
+    graded.submit("cyd", graded.solution(loop=stock.BACKWARDS))
+    grade_lab(graded.course, graded.lab, students=["cyd"], questions=["half"])
+    assert stock.marks(graded, "cyd") == {"check-half": 2.0, "check-loop": 3.0}
+    (row,) = grade_lab(graded.course, graded.lab, students=["cyd"])
+    assert (row.state, row.points) == ("graded", 3.0)
+    assert stock.marks(graded, "cyd") == {"check-half": 2.0, "check-loop": 1.0}
+    (row,) = grade_lab(graded.course, graded.lab, students=["cyd"])
+    assert row.state == "kept"
+
+
+@pytest.mark.parametrize("left", ["", '{"checks": {'])
+def test_files_that_were_cut_short_are_made_again(graded, left):
+    kept = graded.root / ".grading"
+    for path in [*kept.glob("*.json"), kept / "done" / graded.lab / "bob.json"]:
+        path.write_text(left)
+    (row,) = grade_lab(graded.course, graded.lab, students=["bob"])
+    assert (row.state, row.points) == ("graded", 1.0)

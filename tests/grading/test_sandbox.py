@@ -2,19 +2,22 @@
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from inferlab.grading import isolate, zygote
 from inferlab.grading.batch import grade_lab
-from inferlab.grading.host import Host
+from inferlab.grading.host import GradingFailed, Host
 from inferlab.grading.isolate import BELOW_TMP, WRITABLE
 from inferlab.grading.limits import Limits
 from inferlab.grading.sandbox import NoSandbox
-from inferlab.grading.summary import grades_csv
 
 LOOK = """
 import os, json
@@ -103,11 +106,61 @@ def test_without_the_sandbox_the_report_says_so_and_nothing_stays_behind(course)
     course.submit("ada", course.solution(half=leave + "def half(x): return x / 2"))
     (row,) = grade_lab(course.course, course.lab, mode="none")
     assert (row.points, row.unprotected) == (5.0, True)
-    assert grades_csv([row]).splitlines()[1].endswith(",NO")
     written = (course.root / "autograded" / "ada" / course.lab / f"{course.lab}.ipynb").read_text()
     _, pid, folder = written[written.index("pid "):].split('\\n')[0].split()
     assert not Path(folder).exists()
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_signal_without_a_name_is_told_and_nothing_stays_behind(course):
+    end = "import os\nprint('folder', os.getcwd())\ndef half(x): os.kill(os.getpid(), 40)"
+    course.submit("ada", course.solution(half=end))
+    (row,) = grade_lab(course.course, course.lab, mode="none")
+    assert "it was ended by signal 40" in row.notes[0]
+    written = (course.root / "autograded" / "ada" / course.lab / f"{course.lab}.ipynb").read_text()
+    assert not Path(written[written.index("folder "):].split('\\n')[0].split()[1]).exists()
+
+
+def test_a_kernel_whose_supervision_fails_is_ended(monkeypatch):
+    """In this process, with a child that sleeps in place of the kernel."""
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(100)
+        os._exit(0)
+    monkeypatch.setattr(isolate, "tree_memory", lambda root: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        zygote.watch(pid, socket.socketpair()[0], Limits())
+    assert os.waitpid(pid, 0)[1] == signal.SIGKILL
+
+
+def end_process(pid):
+    """Kill a process of the host's and wait until it is gone."""
+    os.kill(pid, signal.SIGKILL)
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(0.01)
+
+
+def test_a_process_of_ours_that_ends_fails_one_submission_and_the_next_is_graded():
+    sleep = JOB | {"cells": [JOB["cells"][0] | {"source": "import time; time.sleep(20)"}]}
+    with Host() as host:
+        host.run(JOB)
+        end_process(host._idle[0][1])
+        with pytest.raises(GradingFailed, match="did not answer"):  # ended between two submissions
+            host.run(JOB)
+        host.run(JOB)
+        worker = host._idle[0][1]
+        threading.Timer(2, end_process, [worker]).start()
+        with pytest.raises(GradingFailed, match="did not answer"):  # ended at work
+            host.run(sleep)
+        host.run(JOB)
+        real, host.start = host.start, lambda: None
+        end_process(host._idle.pop()[1])
+        host._graders[0].kill()
+        host._graders[0].wait()
+        with pytest.raises(GradingFailed, match="no grader's process could be started"):
+            host.run(JOB)
+        host.start = real
+        assert "cells" in host.run(JOB)
 
 
 def test_nothing_runs_after_the_host_is_closed():

@@ -26,6 +26,7 @@ from .host import GradingFailed
 from .limits import Limits
 from .plan import job_key, make_job
 from .reading import UnreadableError
+from .report import BY_HAND
 from .results import Results, shared_host
 from .sourcebook import read_file, sanitized
 
@@ -89,7 +90,7 @@ def grade_lab(
         mode: "sandbox", or "none" to run learners' code unprotected.
         rerun: run and record again what is graded and unchanged.
         record: write the gradebook and `autograded/`; False only computes (rows then show what would be recorded).
-        questions: record only these checks' marks (names as in `check="..."`), leaving all others as they are.
+        questions: record only these checks' marks (names as in `check="..."`); all others stay until the next batch.
         limits: of each submission.
         db_url: the gradebook; the course's own SQLite file if None.
         on_row: called with each row, how many are done and how many there are.
@@ -107,7 +108,7 @@ def grade_lab(
     if wanted is not None and wanted - known:
         raise BatchError(f"no question called {', '.join(sorted(wanted - known))}; {lab} has {', '.join(sorted(known))}")
     found = submissions(course, lab, students)
-    with _only_one(course):
+    with only_one(course):
         recorder = Recorder(course, lab, db_url or course.gradebook_url, mode, wanted, limits) if record else None
         results = Results(course.root / ".grading", mode)
         rows: dict[str, Row] = {}
@@ -127,6 +128,7 @@ def grade_lab(
                 if recorder is not None and not rerun and recorder.has(work):
                     _fill(work.row, source, results.get(work.job))
                     work.row.state = "kept"
+                    recorder.decided(work.row)
                     done(work.row)
                     continue
                 if rerun:
@@ -226,7 +228,7 @@ def _pool(workers: int, scheduler: str | None) -> Iterator[tuple[Executor, int, 
 
 
 @contextlib.contextmanager
-def _only_one(course: Course) -> Iterator[None]:
+def only_one(course: Course) -> Iterator[None]:
     """One batch at a time in a course; the lock goes with the process, however it ends."""
     folder = course.root / ".grading"
     folder.mkdir(exist_ok=True)
@@ -261,12 +263,15 @@ class Recorder:
         """Whether exactly this is in the gradebook already."""
         path = self.done / f"{work.row.student}.json"
         written = self.course.root / "autograded" / work.row.student / self.lab / f"{self.lab}.ipynb"
-        return path.exists() and written.exists() and json.loads(path.read_text())["key"] == work.key
+        try:
+            return written.exists() and json.loads(path.read_text())["key"] == work.key
+        except (FileNotFoundError, ValueError):  # never recorded, or cut short by a full disk or a power cut
+            return False
 
     def record(self, work: _Work) -> None:
         """Record one result; a failure is told in the row, and the student's earlier marks stay."""
         student = work.row.student
-        others = self._others(student)
+        others, by_hand = self._others(student), self._by_hand(student)
         result = self.api.autograde(self.lab, student, force=True, create=True)
         if not result["success"]:
             told = f"{result.get('error') or ''}\n{result.get('log') or ''}".splitlines()
@@ -274,10 +279,37 @@ class Recorder:
             work.row.state, work.row.problem = "failed", f"nbgrader could not record it: {why[0][:300]}"
             return
         self._restore(student, others)
+        gone = by_hand.keys() - self._by_hand(student)
+        work.row.notes += [f"{name}: the {by_hand[name]:g} points by hand were for an earlier answer: taken back" for name in sorted(gone)]
+        self.decided(work.row)
         path = self.done / f"{student}.json"
+        if others:  # the others' marks are still to be recorded
+            path.unlink(missing_ok=True)
+            return
         temporary = path.with_suffix(".part")
         temporary.write_text(json.dumps({"key": work.key, "when": time.time(), "notes": work.row.notes}))
         os.replace(temporary, path)
+
+    def decided(self, row: Row) -> None:
+        """Put into a row the points that a person gave, and leave in its review only what still waits for one."""
+        if not row.checks:
+            return
+        with self._gradebook() as gradebook:
+            for grade in self._grades(gradebook, row.student):
+                name = grade.cell.name.removeprefix("check-")
+                if grade.manual_score is not None:
+                    row.checks[name] = float(grade.score)
+                    if grade.needs_manual_grade:
+                        row.review.append(f"{name}: {BY_HAND}")
+                if not grade.needs_manual_grade:
+                    row.review = [text for text in row.review if not text.startswith(f"{name}: ")]
+        row.points = round(sum(score or 0.0 for score in row.checks.values()), 6)
+
+    def _by_hand(self, student: str) -> dict[str, float]:
+        """The points that a person gave, by check's name."""
+        with self._gradebook() as gradebook:
+            return {grade.cell.name.removeprefix("check-"): grade.manual_score for grade in self._grades(gradebook, student)
+                    if grade.manual_score is not None}
 
     def _others(self, student: str) -> dict[str, tuple]:
         """The marks that must stay as they are when only some questions are graded again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -86,7 +87,10 @@ class Host:
                 raise
             for what, (_, control) in (("kernels", self._kernels), ("graders", self._graders)):
                 control.settimeout(180)
-                report = json.loads(control.recv(2**16) or b'{"failed": "it ended at once"}')
+                try:
+                    report = json.loads(control.recv(2**16) or b'{"failed": "it ended at once"}')
+                except OSError as error:
+                    report = {"failed": f"no word from it ({type(error).__name__})"}
                 if "failed" in report:
                     self._end()
                     raise GradingFailed(f"the parent of the {what} did not start: {report['failed']}")
@@ -105,20 +109,21 @@ class Host:
         grader, pid = self._grader()
         channel, kernel_end = socket.socketpair()
         status, supervisor_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with channel, kernel_end, status, supervisor_end:
-            with self._lock:
-                self._slot = (self._slot + 1) % _SLOTS
-                socket.send_fds(self._kernels[1], [json.dumps({
-                    "op": "kernel", "limits": limits.as_dict(), "slot": self._slot}).encode()],
-                    [kernel_end.fileno(), supervisor_end.fileno()])
-            body = json.dumps(job | {"references": str(references or self._temporary.name)}).encode()
-            socket.send_fds(grader, [len(body).to_bytes(8, "big")], [channel.fileno(), status.fileno()])
-            grader.sendall(body)
         grader.settimeout(limits.total_seconds + limits.check_seconds + 60)
         try:
+            with channel, kernel_end, status, supervisor_end:  # closed here: the grader must see it when the kernel ends
+                with self._lock:
+                    self._slot = (self._slot + 1) % _SLOTS
+                    socket.send_fds(self._kernels[1], [json.dumps({
+                        "op": "kernel", "limits": limits.as_dict(), "slot": self._slot}).encode()],
+                        [kernel_end.fileno(), supervisor_end.fileno()])
+                body = json.dumps(job | {"references": str(references or self._temporary.name)}).encode()
+                socket.send_fds(grader, [len(body).to_bytes(8, "big")], [channel.fileno(), status.fileno()])
+                grader.sendall(body)
             result, _ = recv_json(grader)
-        except (TimeoutError, OSError, EOFError) as error:
-            os.kill(pid, signal.SIGKILL)
+        except (OSError, EOFError) as error:
+            with contextlib.suppress(ProcessLookupError):  # it may have ended already
+                os.kill(pid, signal.SIGKILL)
             grader.close()
             raise GradingFailed(f"the grader's process did not answer ({type(error).__name__})") from error
         with self._lock:
@@ -132,9 +137,13 @@ class Host:
             if self._idle:
                 return self._idle.pop()
             ours, theirs = socket.socketpair()
-            with theirs:
-                socket.send_fds(self._graders[1], [b'{"op": "worker"}'], [theirs.fileno()])
-        hello, _ = recv_json(ours)
+            try:
+                with theirs:
+                    socket.send_fds(self._graders[1], [b'{"op": "worker"}'], [theirs.fileno()])
+                hello, _ = recv_json(ours)
+            except (OSError, EOFError) as error:
+                ours.close()
+                raise GradingFailed(f"no grader's process could be started ({type(error).__name__})") from error
         return ours, hello["pid"]
 
 

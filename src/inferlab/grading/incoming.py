@@ -106,12 +106,12 @@ def _archive(source: Path | BytesIO, parts: tuple, label: str, received: datetim
                 return
             budget = MAX_ARCHIVE_TOTAL
             for member in members:
-                found = list(_member(archive, member, parts, label, depth))
-                budget -= sum(len(item.data or b"") for item in found)
-                yield from found
-                if budget < 0:
-                    yield Incoming(shown(label), parts, None, received, "unpacks to more than it says: reading stopped")
-                    return
+                for item in _member(archive, member, parts, label, depth):
+                    budget -= len(item.data or b"")
+                    yield item
+                    if budget < 0:
+                        yield Incoming(shown(label), parts, None, received, "unpacks to more than it says: reading stopped")
+                        return
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
         yield Incoming(shown(label), parts, None, received, f"a damaged zip: {error}")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import resource
 import signal
 import sys
@@ -29,6 +30,8 @@ FIRST_UID = 0x70000000  # far above any account; one for each slot, so that no l
 _NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
 _NEWUSER, _NEWPID, _NEWNET = 0x10000000, 0x20000000, 0x40000000
 _NOSUID, _NODEV, _NOEXEC, _REC, _PRIVATE = 2, 4, 8, 0x4000, 0x40000
+# Bytes, and from a line's start: a process chooses its own name, which may hold anything but a line's end.
+_STATUS = re.compile(rb"^(PPid|RssAnon|RssShmem):\s*(\d+)", re.MULTILINE)
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
 
 
@@ -128,12 +131,12 @@ def tree_memory(root: int) -> int:
         if not entry.isdigit():
             continue
         try:
-            status = Path(f"/proc/{entry}/status").read_text()
+            status = Path(f"/proc/{entry}/status").read_bytes()
         except OSError:  # it has just ended
             continue
-        fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-        parents[int(entry)] = int(fields["PPid"])
-        memory[int(entry)] = sum(int(fields[k].split()[0]) for k in ("RssAnon", "RssShmem") if k in fields) * 1024
+        fields = {name: int(number) for name, number in _STATUS.findall(status)}
+        parents[int(entry)] = fields[b"PPid"]
+        memory[int(entry)] = (fields.get(b"RssAnon", 0) + fields.get(b"RssShmem", 0)) * 1024
     return sum(size for pid, size in memory.items() if _descends(pid, root, parents))
 
 
@@ -163,7 +166,7 @@ def _descendants(root: int) -> list[int]:
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
+                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_bytes().rpartition(b")")[2].split()[1])
             except OSError:  # it has just ended
                 continue
     return [pid for pid in parents if pid != root and _descends(pid, root, parents)]

@@ -4,6 +4,7 @@ First everything is graded in a folder and a gradebook that are thrown away, and
 when told to, the real gradebook is written.
 """
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -12,8 +13,10 @@ from pathlib import Path
 
 import nbformat
 
+from .batch import only_one
 from .build import build_source, generate_assignment, save_to_gradebook, write_notebook
 from .course import Course, CourseError
+from .report import is_graded
 from .stock import Step, autograde, learners_of
 
 
@@ -50,7 +53,7 @@ def scores(db_url: str, lab: str) -> dict[tuple[str, str], tuple[float, float | 
 
     with Gradebook(db_url) as gradebook:
         return {(submission.student.id, grade.name): (float(grade.auto_score or 0.0), grade.manual_score)
-                for submission in gradebook.assignment_submissions(lab)
+                for submission in gradebook.assignment_submissions(lab) if is_graded(submission)
                 for notebook in submission.notebooks for grade in notebook.grades}
 
 
@@ -64,14 +67,26 @@ def regrade(course: Course, lab: str, *, write: bool = False, learners: list[str
         progress: called with how many are done, how many there are, and whose turn it is.
 
     Raises:
-        CourseError: when nothing of the lab was graded yet.
+        CourseError: when nothing of the lab was graded yet, or nothing of one of `learners`.
+        BatchError: to write, while a batch is grading in this course.
     """
+    with only_one(course) if write else contextlib.nullcontext():
+        return _regrade(course, lab, write, learners, progress)
+
+
+def _regrade(course: Course, lab: str, write: bool, learners: list[str] | None,
+             progress: Callable[[int, int, str], None]) -> Regrade:
     source = build_source(course, lab)
     before = scores(course.gradebook_url, lab)
     graded = sorted({learner for learner, _ in before})
-    wanted = [who for who in learners_of(course.root, lab) if who in graded and (learners is None or who in learners)]
+    wanted = [who for who in learners_of(course.root, lab) if who in graded]
     if not wanted:
         raise CourseError(f"nobody's {lab} is graded yet: run `inferlab grade {lab}` first")
+    if learners is not None:
+        unknown = sorted(set(learners) - set(wanted))
+        if unknown:
+            raise CourseError(f"not graded in {lab}: {', '.join(unknown)}")
+        wanted = [who for who in wanted if who in learners]
     result = Regrade(lab, release_changed=_release_of(course, lab) != source.metadata["inferlab"]["release"])
     with tempfile.TemporaryDirectory(prefix="inferlab-regrade-") as folder:
         root = Path(folder)

@@ -30,9 +30,14 @@ class Results:
         folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, job: dict[str, Any]) -> dict[str, Any] | None:
-        """The kept result of a job, or None."""
-        path = self._path(job)
-        return json.loads(path.read_text("utf-8")) if path.exists() else None
+        """The kept result of a job, or None; a file that a full disk or a power cut left damaged is dropped."""
+        try:
+            return json.loads(self._path(job).read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            self.forget(job)
+            return None
 
     def put(self, job: dict[str, Any], result: dict[str, Any]) -> None:
         """Keep a result."""

@@ -1,46 +1,18 @@
-"""Reports on a graded lab: grades.csv, and for each question its distribution and the commonest named mistakes."""
+"""Reports on a graded lab: for each question its distribution and the commonest named mistakes."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import nbformat
 
-from .batch import Row, _plan, submissions
+from .batch import _plan, submissions
 from .course import Course
 from .limits import Limits
 from .reading import UnreadableError
 from .results import Results
-
-
-def grades_csv(rows: Iterable[Row]) -> str:
-    """One line a student: points, maximum, state, every question, what a person must look at, what was mended."""
-    rows = list(rows)
-    questions = list(dict.fromkeys(name for row in rows for name in row.checks))
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["student", "state", "points", "maximum", *questions, "review", "notes", "sandbox"])
-    for row in rows:
-        writer.writerow([
-            _cell(row.student), row.state, _number(row.points), _number(row.maximum),
-            *[_number(row.checks.get(q)) for q in questions], _cell("; ".join(row.review)),
-            _cell("; ".join([row.problem, *row.notes]).strip("; ")), "NO" if row.unprotected else "yes"])
-    return out.getvalue()
-
-
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
-
-
-def _cell(text: str) -> str:
-    """Text that a spreadsheet does not take for a formula."""
-    flat = " ".join(text.split())
-    return "'" + flat if flat.startswith(("=", "+", "-", "@")) else flat
 
 
 def question_summary(course: Course, lab: str, mode: str = "sandbox", limits: Limits | None = None) -> list[dict[str, Any]]:

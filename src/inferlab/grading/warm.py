@@ -53,5 +53,8 @@ def warm() -> None:
     threads = len(os.listdir("/proc/self/task")) if Path("/proc/self/task").is_dir() else 1
     if threads != 1:
         raise RuntimeError(f"{threads} threads are running before the fork; grading would hang")
+    # After a fork torch makes its thread pool anew at whatever thread's operation comes first; a second thread that comes at the
+    # same moment finds none ("Invalid thread pool!", aten/src/ATen/ParallelOpenMP.cpp). So it is made while there is one thread.
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(torch.get_num_threads()))
     gc.collect()
     gc.freeze()  # children then share these pages for longer

@@ -80,10 +80,12 @@ def supervise(channel, status, limits: Limits, slot: int, mode: str, shell, reco
     opened.close()
     problem = gate.recv(4096).decode()
     status.send(json.dumps({"failed": problem} if problem != "ok" else {"started": True}).encode())
-    reason = watch(pid, status, limits)
-    if mode != "sandbox":
-        isolate.end_descendants()
-        shutil.rmtree(home, ignore_errors=True)
+    try:
+        reason = watch(pid, status, limits)
+    finally:
+        if mode != "sandbox":
+            isolate.end_descendants()
+            shutil.rmtree(home, ignore_errors=True)
     try:
         status.send(json.dumps({"ended": reason}).encode())
     except OSError:
@@ -92,20 +94,11 @@ def supervise(channel, status, limits: Limits, slot: int, mode: str, shell, reco
 
 def watch(pid: int, status: socket.socket, limits: Limits) -> str:
     """Wait for the kernel's end, or end it: too long, too much memory, told to, or nobody is interested any more."""
-    deadline = time.monotonic() + limits.total_seconds
-    base = isolate.tree_memory(pid)
-    handle = os.pidfd_open(pid)
-    reason = ""
-    while not reason:
-        ready, _, _ = select.select([handle, status], [], [], 0.05)
-        if handle in ready:
-            break
-        if status in ready:
-            reason = "it was stopped"
-        elif time.monotonic() > deadline:
-            reason = f"it ran for more than {limits.total_seconds:g} seconds in all"
-        elif isolate.tree_memory(pid) > base + limits.memory_mb * 2**20:
-            reason = f"it used more than {limits.memory_mb} MB of memory"
+    try:
+        reason = _reason_to_end(pid, status, limits)
+    except BaseException:  # a fault of ours: without its supervisor the kernel would have no limits
+        os.kill(pid, signal.SIGKILL)
+        raise
     if reason:
         os.kill(pid, signal.SIGKILL)
     _, code = os.waitpid(pid, 0)
@@ -116,8 +109,26 @@ def watch(pid: int, status: socket.socket, limits: Limits) -> str:
         spent = resource.getrusage(resource.RUSAGE_CHILDREN)
         if number == signal.SIGKILL and spent.ru_utime + spent.ru_stime >= limits.cpu_seconds:
             return f"it used more than {limits.cpu_seconds} seconds of processor time"
-        return f"it was ended by {signal.Signals(number).name}"
+        name = signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
+        return f"it was ended by {name}"
     return f"it ended itself with code {os.WEXITSTATUS(code)}"
+
+
+def _reason_to_end(pid: int, status: socket.socket, limits: Limits) -> str:
+    """Wait until the kernel has ended ("") or must be ended (why)."""
+    deadline = time.monotonic() + limits.total_seconds
+    base = isolate.tree_memory(pid)
+    handle = os.pidfd_open(pid)
+    while True:
+        ready, _, _ = select.select([handle, status], [], [], 0.05)
+        if handle in ready:
+            return ""
+        if status in ready:
+            return "it was stopped"
+        if time.monotonic() > deadline:
+            return f"it ran for more than {limits.total_seconds:g} seconds in all"
+        if isolate.tree_memory(pid) > base + limits.memory_mb * 2**20:
+            return f"it used more than {limits.memory_mb} MB of memory"
 
 
 def become_kernel(channel, opened, limits: Limits, slot: int, home: str, shell, recorder) -> None:
