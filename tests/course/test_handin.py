@@ -14,9 +14,13 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from inferlab.cli import main
 from inferlab.grading.collect import collect
 from inferlab.grading.demo import fill_in, solved
 from inferlab.grading.roster import Roster
+from inferlab.lab.check import Check
+from inferlab.lab.notebookfile import unsaved
+from inferlab.lab.report import missing
 
 from .conftest import LAB
 
@@ -78,12 +82,61 @@ def test_what_is_missing_is_said_and_the_file_is_left_all_the_same(light, tmp_pa
     assert "HAND IN THIS FILE" in shown
 
 
+def test_what_no_visible_check_can_tell_promises_no_points(light, tmp_path, capsys):
+    form = ('from inferlab.lab import Check\n\ncheck = Check("one-call-shape", points=2)\nwith check.part("is filled in", weight=0):\n'
+            '    check.true(check.explanation("one-call").get("shape"), "the line is empty")\ncheck.score()')
+    path = tmp_path / "mine.ipynb"
+    notebook = light(check_one_call_shape=form)
+    nbformat.write(notebook, path)
+    for shown in (run(notebook, tmp_path, JPY_SESSION_NAME=str(path)), (main(["check", str(path)]), capsys.readouterr().out)[1]):
+        assert "the visible checks give 8 of 8 points; 2 more are graded after you hand in" in shown
+        assert "one-call-shape: filled in, graded later" in shown
+        assert "double: 4 of 4 points" in shown
+
+
 def test_unsaved_work_leaves_no_file(light, tmp_path):
     path = tmp_path / "mine.ipynb"
     nbformat.write(light(double="def double(x):\n    return 7"), path)
     shown = run(light(), tmp_path, JPY_SESSION_NAME=str(path))
     assert "No file was made: the saved notebook is not what you ran. Not the same: double" in shown
     assert not (tmp_path / "handin").exists()
+
+
+@pytest.mark.parametrize("scratch", ["def try_it(n):\n    return n", "def duoble(x):\n    return x", "def show(x):\n    return x"])
+def test_what_the_notebook_no_longer_has_stops_nothing(light, tmp_path, scratch):
+    """A scratch cell, a name mended since, and one that the notebook itself imports."""
+    path, saved, ran = tmp_path / "mine.ipynb", light(), light()
+    saved.cells.insert(2, nbformat.v4.new_code_cell("from builtins import print as show\nshow(1)"))
+    nbformat.write(saved, path)
+    ran.cells.insert(2, nbformat.v4.new_code_cell(scratch))
+    assert "HAND IN THIS FILE" in run(ran, tmp_path, JPY_SESSION_NAME=str(path))
+
+
+def test_a_helper_that_was_not_saved_leaves_no_file(light, tmp_path):
+    path, saved, ran = tmp_path / "mine.ipynb", light(), light()
+    saved.cells.insert(-1, nbformat.v4.new_code_cell("helper(3)"))
+    nbformat.write(saved, path)
+    ran.cells.insert(2, nbformat.v4.new_code_cell("def helper(x):\n    return x"))
+    assert "Not the same: helper" in run(ran, tmp_path, JPY_SESSION_NAME=str(path))
+
+
+def test_an_answer_whose_cell_is_gone_leaves_no_file(light):
+    notebook = light()
+    executed = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    notebook.cells = [cell for cell in notebook.cells if cell.id != "top-2" and not cell.source.startswith("LEARNER")]
+    assert unsaved(notebook, executed) == ["LEARNER"]
+
+
+def test_submit_and_check_name_the_same_as_missing():
+    check = Check("words", 2)
+    with check.part("form", weight=0):
+        check.fail("no sentence")
+    with check.part("points"):
+        pass
+    assert check.score() == 2.0
+    parts = {"words": [(part.name, part.state, part.message) for part in check.parts]}
+    want = ["your name or id in LEARNER", "words: form (no sentence)", "fold: its check did not run"]
+    assert missing("", parts, ["words", "fold"]) == want
 
 
 def test_without_a_name_no_file_is_left(light, tmp_path):

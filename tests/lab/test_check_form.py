@@ -20,6 +20,21 @@ def test_the_form_shows_at_home_and_earns_nothing_beside_other_parts():
     assert graded.score() == 0.0
 
 
+def test_a_form_promises_no_points():
+    check = Check("words", points=2)
+    written(check, True)
+    assert check.form_only
+    assert check.score().report().startswith("words: filled in, graded later\n")
+    assert "<strong>words: filled in, graded later</strong>" in check.score()._repr_html_()
+    check = Check("words", points=2)
+    written(check, False)
+    assert check.score().report().startswith("words: not filled in yet\n")
+    check = Check("words", points=2)
+    written(check, True)
+    check.slot(award("yes"))
+    assert not check.form_only and check.score().report().startswith("words: 2 of 2 points\n")
+
+
 def test_an_empty_field_shows_as_missing_at_home():
     check = Check("words", points=2)
     written(check, False)

@@ -33,7 +33,7 @@ from . import compare
 from .compare import close
 from .learner import LearnerError, Missing, clip, provider
 from .references import reference
-from .report import html_report, text_report
+from .report import form_only, html_report, text_report
 
 __all__ = ["Check", "Failure", "Part", "Score", "close", "reference", "results"]
 
@@ -249,12 +249,16 @@ class Check:
         """Whether a person must look: a slot that said so, or a part that did not work."""
         return any(p.state in ("review", "broken") for p in self.parts)
 
+    @property
+    def form_only(self) -> bool:
+        """Whether every part has weight 0: nothing here says what the work will earn."""
+        return form_only(self.parts)
+
     def score(self) -> Score:
         """The points: `points` times the weight earned over the weight of all parts that are here."""
         if not self.parts:
             raise ValueError(f"the check {self.name!r} has no part")
-        form_only = not any(p.weight for p in self.parts)
-        weights = [1.0 if form_only else p.weight for p in self.parts]
+        weights = [1.0 if self.form_only else p.weight for p in self.parts]
         total = sum(weights)
         earned = sum(weight * p.fraction for weight, p in zip(weights, self.parts, strict=True))
         value = min(max(round(self.points * earned / total, 6), 0.0), self.points)

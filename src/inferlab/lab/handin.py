@@ -20,6 +20,7 @@ import nbformat
 from . import notebookfile
 from .check import Score, results
 from .identity import normalize
+from .report import headline, missing, total
 
 HANDIN_FOLDER = "handin"
 WAIT_SECONDS = 20.0
@@ -39,10 +40,10 @@ class Handin:
     @property
     def lines(self) -> list[str]:
         """The report, a line a string."""
-        points = sum(float(score) for score in self.scores.values())
-        most = sum(score.check.points for score in self.scores.values())
-        lines = [f"{self.lab or 'this lab'}: the visible checks give {points:g} of {most:g} points"]
-        lines += [f"  {name}: {float(score):g} of {score.check.points:g}" for name, score in self.scores.items()]
+        told = [score for score in self.scores.values() if not score.check.form_only]
+        later = sum(score.check.points for score in self.scores.values() if score.check.form_only)
+        lines = [total(self.lab or "this lab", sum(map(float, told)), sum(score.check.points for score in told), later)]
+        lines += ["  " + headline(name, float(score), score.check.points, score.check.form_only) for name, score in self.scores.items()]
         if self.missing:
             lines += ["Still missing:"] + [f"  - {text}" for text in self.missing]
         lines += self.steps
@@ -136,18 +137,9 @@ def _run_checks(shell: Any, notebook: nbformat.NotebookNode | None) -> dict[str,
 
 
 def _missing(handin: Handin, notebook: nbformat.NotebookNode | None) -> list[str]:
-    missing = []
-    if not normalize(handin.learner):
-        missing.append("your name or id in LEARNER")
-    for name, score in handin.scores.items():
-        open_parts = [part for part in score.check.parts if part.state in ("missing", "failed")]
-        if open_parts and float(score) < score.check.points:
-            first = open_parts[0]
-            missing.append(f"{name}: {first.name}" + (f" ({first.message})" if first.message else ""))
-    expected = {cell["metadata"]["inferlab"]["check"] for cell in (notebook or {"cells": []})["cells"]
-                if "check" in cell["metadata"].get("inferlab", {})}
-    missing += [f"{name}: its check did not run" for name in sorted(expected - set(handin.scores))]
-    return missing
+    parts = {name: [(part.name, part.state, part.message) for part in score.check.parts] for name, score in handin.scores.items()}
+    marks = notebookfile.marks(notebook) if notebook is not None else []
+    return missing(handin.learner, parts, [mark["check"] for mark in marks if "check" in mark])
 
 
 def _leave(found: notebookfile.Found, handin: Handin) -> Path:

@@ -68,10 +68,15 @@ def _from_file(frontend: str, path: Path) -> Found:
 
 
 def read_notebook(text: str) -> nbformat.NotebookNode:
-    """A notebook of any format as format 4. Raises `ValueError` when the text is not a notebook."""
+    """A notebook of any format as format 4, without `inferlab` metadata that is no table. Raises `ValueError` when the text
+    is not a notebook."""
     try:
-        return nbformat.reads(text, as_version=4)
-    except (nbformat.reader.NotJSONError, nbformat.ValidationError, AttributeError, KeyError) as error:
+        notebook = nbformat.reads(text, as_version=4)
+        for holder in (notebook, *notebook.cells):
+            if not isinstance(holder.metadata.get("inferlab", {}), dict):
+                del holder.metadata["inferlab"]
+        return notebook
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError, AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"not a notebook ({type(error).__name__})") from error
 
 
@@ -80,19 +85,30 @@ def anchors(source: str) -> set[str]:
     first = source.lstrip().split("\n", 1)[0].split()
     if first[:1] == ["%%explain"] and len(first) > 1:
         return {f"%%explain {first[1]}"}
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return set()
+    body = _parsed(source).body
     found = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)}
     targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
     return found | {"LEARNER" for target in targets if isinstance(target, ast.Name) and target.id == "LEARNER"}
 
 
+def _parsed(source: str) -> ast.Module:
+    """A cell's code; an empty module for what is not plain Python."""
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+def marks(notebook: nbformat.NotebookNode) -> list[dict[str, Any]]:
+    """What the lab says about its cells (`metadata.inferlab`), for those that it says something about."""
+    return [cell.metadata.inferlab for cell in notebook.cells if cell.metadata.get("inferlab")]
+
+
 def unsaved(notebook: nbformat.NotebookNode, executed: list[str]) -> list[str]:
     """Names of what was last run in another form than the notebook now has: not saved, or edited since and not run.
 
-    `executed` is every input of the session in order, as typed.
+    A name that the notebook no longer has (a scratch function, one renamed since) counts only where the lab asks for it
+    or a saved cell still needs it. `executed` is every input of the session in order, as typed.
     """
     last: dict[str, str] = {}
     for source in executed:
@@ -103,7 +119,32 @@ def unsaved(notebook: nbformat.NotebookNode, executed: list[str]) -> list[str]:
         if cell.cell_type == "code":
             for anchor in anchors(cell.source):
                 saved.setdefault(anchor, []).append(_plain(cell.source))
-    return [anchor for anchor, source in last.items() if source not in saved.get(anchor, [])]
+    wanted = saved.keys() | _asked(notebook) | _needed(notebook)
+    return [anchor for anchor, source in last.items() if anchor in wanted and source not in saved.get(anchor, [])]
+
+
+def _asked(notebook: nbformat.NotebookNode) -> set[str]:
+    """The anchors of what the lab asks for."""
+    asked = {"LEARNER"}
+    for mark in marks(notebook):
+        asked |= set(mark.get("provides", []))
+        if "explain" in mark:
+            asked.add(f"%%explain {mark['explain']}")
+    return asked
+
+
+def _needed(notebook: nbformat.NotebookNode) -> set[str]:
+    """Names that the notebook's code uses and nothing in it makes."""
+    used, made = set(), set()
+    for cell in notebook.cells:
+        for node in ast.walk(_parsed(cell.source)) if cell.cell_type == "code" else ():
+            if isinstance(node, ast.Name):
+                (used if isinstance(node.ctx, ast.Load) else made).add(node.id)
+            elif isinstance(node, ast.arg):
+                made.add(node.arg)
+            elif isinstance(node, ast.alias):
+                made.add((node.asname or node.name).partition(".")[0])
+    return used - made
 
 
 def _plain(source: str) -> str:

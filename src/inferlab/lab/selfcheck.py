@@ -13,14 +13,15 @@ from typing import Any
 
 import nbformat
 
-from .notebookfile import read_notebook
+from .notebookfile import marks, read_notebook
+from .report import missing
 
 MARK = "inferlab-results:"
 COLLECT = f"""\
 import json as _json
 from inferlab.lab.check import results as _results
 print({MARK!r} + _json.dumps([{{"check": name, "points": float(score), "maximum": score.check.points,
-    "parts": [[part.name, part.state, part.message] for part in score.check.parts]}}
+    "form_only": score.check.form_only, "parts": [[part.name, part.state, part.message] for part in score.check.parts]}}
     for name, score in _results().items()]))"""
 
 
@@ -31,7 +32,8 @@ class SelfCheck:
     Attributes:
         lab: the lab's name, as the notebook says.
         learner: what LEARNER says.
-        checks: for each check `check`, `points`, `maximum` and `parts` (name, state, message).
+        checks: for each check `check`, `points`, `maximum`, `form_only` (it says nothing of its points) and `parts` (name,
+            state, message).
         errors: cells that raised something else than NotImplementedError, as sentences.
         missing: what stands between this and a complete hand-in.
     """
@@ -44,13 +46,18 @@ class SelfCheck:
 
     @property
     def points(self) -> float:
-        """The sum of the visible checks' points."""
-        return sum(check["points"] for check in self.checks)
+        """The sum of the visible checks' points, of those that can tell them."""
+        return sum(check["points"] for check in self.checks if not check["form_only"])
 
     @property
     def maximum(self) -> float:
         """The most that they give."""
-        return sum(check["maximum"] for check in self.checks)
+        return sum(check["maximum"] for check in self.checks if not check["form_only"])
+
+    @property
+    def later(self) -> float:
+        """The points of what is graded only after it is handed in."""
+        return sum(check["maximum"] for check in self.checks if check["form_only"])
 
     @property
     def complete(self) -> bool:
@@ -99,19 +106,10 @@ def check_notebook(path: Path, *, timeout: float = 600, progress: Callable[[str]
         for output in cell.get("outputs", []):
             if output.output_type == "error" and output.ename != "NotImplementedError":
                 result.errors.append(f"cell {number}: {output.ename}: {output.evalue[:200]}")
-    result.missing = _missing(result, notebook.cells[:count])
+    expected = [mark["check"] for mark in marks(notebook) if "check" in mark]
+    result.missing = missing(result.learner, {check["check"]: check["parts"] for check in result.checks}, expected) + result.errors
     return result
 
 
 def _printed(cell: nbformat.NotebookNode) -> str:
     return "".join(output.text for output in cell.outputs if output.output_type == "stream" and output.name == "stdout")
-
-
-def _missing(result: SelfCheck, cells: list) -> list[str]:
-    missing = [] if result.learner else ["your name or id in LEARNER"]
-    missing += [f"{check['check']}: {name}" + (f" ({message})" if message else "")
-                for check in result.checks for name, state, message in check["parts"] if state in ("failed", "missing")]
-    expected = {cell.metadata["inferlab"]["check"] for cell in cells if "check" in cell.metadata.get("inferlab", {})}
-    ran = {check["check"] for check in result.checks}
-    missing += [f"{name}: its check did not run" for name in sorted(expected - ran)]
-    return missing + result.errors
