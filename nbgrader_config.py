@@ -42,6 +42,7 @@ c.Autograde.autograde_preprocessors = [
 # Deadlines and penalties come from course.toml and roster/extensions.csv (`inferlab late`).
 c.AssignLatePenalties.plugin_class = "inferlab.grading.lateness.LatePolicyPlugin"
 
+c.GenerateFeedback.exporter_class = "inferlab.grading.feedbackpage.FeedbackPage"
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "inferlab.grading.preprocessors.HideTests",
@@ -50,9 +51,7 @@ c.GenerateFeedback.preprocessors = [
 ]
 # What learners wrote is shown to instructors and learners as HTML: without their scripts.
 c.HTMLExporter.sanitize_html = True  # outputs and raw cells
-c.HTMLExporter.filters = {"markdown2html": "inferlab.grading.cleanhtml.markdown2html"}  # Markdown cells: nbgrader's templates skip the line above
-# Tags without any behavior: those of reports, tables and folded hints.
-c.SanitizeHTML.tags = [
-    "a", "abbr", "b", "blockquote", "br", "code", "details", "div", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "li", "ol",
-    "p", "pre", "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
-]
+c.HTMLExporter.filters = {
+    "markdown2html": "inferlab.grading.cleanhtml.markdown2html",  # Markdown cells: nbgrader's templates skip the line above
+    "clean_html": "inferlab.grading.cleanhtml.clean",  # outputs and raw cells: nbconvert's own list has no tables, lists and breaks
+}

@@ -6,14 +6,15 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbconvert.exporters import HTMLExporter
-from nbconvert.preprocessors.sanitize import SanitizeHTML
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output, new_raw_cell
 from nbgrader.converters import GenerateFeedback
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.server_extensions import formgrader
 from traitlets.config import PyFileConfigLoader
 
+from inferlab.grading.cleanhtml import clean
 from inferlab.grading.preprocessors import ShowModelAnswers
+from inferlab.lab.check import Part
 from inferlab.lab.report import html_report
 
 ROOT = Path(__file__).parents[2]
@@ -41,17 +42,35 @@ def test_the_model_answer_follows_the_last_check_of_its_explanation():
     assert not any(word in text for word in ("BEGIN SOLUTION", "must_award", "Rubric"))
 
 
-def test_a_report_keeps_its_form_when_nbconvert_cleans_it():
-    from inferlab.lab.check import Part
+def page_of(notebook, template="feedback"):
+    """As nbgrader makes a page: its own template, this course's config."""
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
+    config.HTMLExporter.template_name = template
+    config.HTMLExporter.extra_template_basedirs = [str(Path(formgrader.__file__).parent / "templates")]
+    config.HTMLExporter.extra_template_paths = [str(Path(formgrader.__file__).parent / "static" / "node_modules" / "bootstrap" / "dist" / "css")]
+    resources = {"nbgrader": {"score": 0, "max_score": 0, "late_penalty": 0}, "base_url": "", "submission_id": "x", "assignment_id": LAB, "notebook_id": LAB, "index": 0,
+                 "total": 1, "student": "ada", "last_name": "", "first_name": "", "notebook_path": "x", "resources": {}}
+    return HTMLExporter(config=config).from_notebook_node(notebook, resources=resources)[0]
 
+
+def test_a_report_keeps_its_form_in_the_page():
     html = html_report("step", 1.0, 2.0, [Part("keeps `shape`", 1.0, message="`x` is <script>alert(1)</script>")])
     output = new_output("execute_result", data={"text/html": html, "text/plain": "1.0"}, execution_count=1)
-    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
-    cleaner = SanitizeHTML(config=config)
-    notebook, _ = cleaner.preprocess(new_notebook(cells=[new_code_cell("1", outputs=[output])]), {})
-    shown = notebook.cells[0].outputs[0].data["text/html"]
-    assert "<br>" in shown and "<code>shape</code>" in shown
-    assert "&lt;br" not in shown and "<script" not in shown
+    shown = page_of(new_notebook(cells=[new_code_cell("1", outputs=[output])]))
+    assert "<br/>" in shown and "<code>shape</code>" in shown and '<ul style="list-style-type:none;' in shown
+    assert "&lt;br" not in shown and "&lt;ul" not in shown and "<script>alert" not in shown
+
+
+@pytest.mark.parametrize(("given", "shown"), [
+    ("<style>.il-n {color: red}</style><b>3</b>", "<b>3</b>"),
+    ("a<SCRIPT src=x>1 < 2</SCRIPT >b<style>c</style>d", "abd"),
+    ("<b>use</b> a <script> tag", "<b>use</b> a &lt;script&gt; tag"),
+    ("<scr<script></script>ipt>alert(1)", "&lt;script&gt;alert(1)"),
+    ("<style><script></style><i>e</i>", "<i>e</i>"),
+    (b"<b>bytes", "<b>bytes</b>"),
+])
+def test_style_sheets_and_scripts_leave_no_text_behind(given, shown):
+    assert clean(given) == shown
 
 
 HOSTILE = [
@@ -72,7 +91,7 @@ class Behavior(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.inside = tag
-        values = " ".join(value or "" for _, value in attrs).casefold()
+        values = " ".join(value or "" for _, value in attrs if not (value or "").startswith("data:image/")).casefold()
         if tag in ("iframe", "object", "base", "math", "form") or "alert(1)" in values or "//evil" in values or "position" in values or any(
                 name.startswith("on") and tag in ("input", "img", "b", "details", "svg") for name, _ in attrs):
             self.found.append((tag, attrs))
@@ -85,18 +104,20 @@ class Behavior(HTMLParser):
         self.inside = ""
 
 
+def hostile_outputs(text):
+    """The text as each kind of output that a cell can have, and under each type that a page knows; grading leaves no metadata."""
+    types = ("text/html", "text/markdown", "text/latex", "text/plain", "image/svg+xml", "image/png", "image/jpeg", "application/javascript", "application/vnd.jupyter.widget-view+json")
+    data = [{kind: {"model_id": text} if kind.endswith("json") else text} for kind in types]
+    return [*(new_output("display_data", data=one) for one in data), new_output("stream", name="stdout", text=text), new_output("stream", name="stderr", text=text), new_output("error", ename=text, evalue=text, traceback=[text])]
+
+
 @pytest.mark.parametrize("template", ["feedback", "formgrade"])
-def test_a_markdown_cell_brings_no_behavior_into_the_page(template):
-    """As nbgrader makes a page: its own template, this course's config."""
-    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
-    config.HTMLExporter.template_name = template
-    config.HTMLExporter.extra_template_basedirs = [str(Path(formgrader.__file__).parent / "templates")]
-    config.HTMLExporter.extra_template_paths = [str(Path(formgrader.__file__).parent / "static" / "node_modules" / "bootstrap" / "dist" / "css")]
+def test_what_a_learner_wrote_or_displayed_brings_no_behavior_into_the_page(template):
     kept = "**bold** and `a < b` and $x<y$\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n<details><summary>Hint</summary>\n\ntext\n\n</details>"
-    notebook = new_notebook(cells=[new_markdown_cell(kept), *map(new_markdown_cell, HOSTILE)])
-    resources = {"nbgrader": {"score": 0, "max_score": 0, "late_penalty": 0}, "base_url": "", "submission_id": "x", "assignment_id": LAB, "notebook_id": LAB, "index": 0,
-                 "total": 1, "student": "ada", "last_name": "", "first_name": "", "notebook_path": "x", "resources": {}}
-    body, _ = HTMLExporter(config=config).from_notebook_node(notebook, resources=resources)
+    cells = [new_markdown_cell(kept)]
+    for text in HOSTILE:
+        cells += [new_markdown_cell(text), new_raw_cell(text), new_code_cell(text, outputs=hostile_outputs(text))]
+    body = page_of(new_notebook(cells=cells), template)
     assert "<strong>bold</strong>" in body and "<code>a &lt; b</code>" in body and "<table>" in body and "<summary>Hint</summary>" in body
     page = Behavior()
     page.feed(body)

@@ -1,9 +1,11 @@
-"""Markdown as HTML without behavior: what learners wrote is shown in formgrader and in feedback, in the reader's own session.
+"""HTML without behavior: what learners wrote and displayed is shown in formgrader and in feedback, in the reader's own session.
 
-nbgrader's templates render Markdown cells themselves, past nbconvert's `sanitize_html`. This is their filter instead
-(`c.HTMLExporter.filters` in `nbgrader_config.py`): the same rendering, then only tags and attributes of a short list.
+Two filters for `c.HTMLExporter.filters` in `nbgrader_config.py`, both with the same short lists of tags, attributes and styles:
+`markdown2html`, because nbgrader's templates render Markdown cells past nbconvert's `sanitize_html`, and `clean` for outputs,
+because the list of nbconvert's own `clean_html` is fixed and escapes what reports and tables are made of.
 """
 
+import re
 from functools import lru_cache
 
 from bleach.css_sanitizer import CSSSanitizer
@@ -18,8 +20,13 @@ TAGS = frozenset((
 ))
 ATTRIBUTES = {"*": ["class", "id", "title", "style"], "a": ["href"], "img": ["src", "alt", "width", "height"], "td": ["colspan", "rowspan"], "th": ["colspan", "rowspan"],
               "ol": ["start"], "details": ["open"]}
-STYLES = ("text-align", "padding", "margin", "font-weight", "font-style", "white-space", "width")
+# None of these takes an address.
+STYLES = (
+    "border", "border-collapse", "border-left", "border-radius", "color", "font-size", "font-style", "font-weight", "line-height", "list-style-type", "margin", "opacity",
+    "overflow-wrap", "padding", "padding-left", "text-align", "vertical-align", "white-space", "width", "word-break",
+)
 PROTOCOLS = frozenset(("http", "https", "mailto"))
+_SHEET_OR_SCRIPT = re.compile(r"(</?(?:style|script)\b[^<>]*>)", re.IGNORECASE)
 
 
 @lru_cache(maxsize=1)
@@ -27,9 +34,28 @@ def _exporter() -> HTMLExporter:
     return HTMLExporter()
 
 
-def clean(html: str) -> str:
+def clean(html: str | bytes) -> str:
     """`html` with every tag, attribute, style and address that is not on the lists escaped or left out."""
-    return Cleaner(tags=TAGS, attributes=ATTRIBUTES, protocols=PROTOCOLS, css_sanitizer=CSSSanitizer(allowed_css_properties=STYLES)).clean(html)
+    text = html.decode("utf-8") if isinstance(html, bytes) else str(html)
+    cleaner = Cleaner(tags=TAGS, attributes=ATTRIBUTES, protocols=PROTOCOLS, css_sanitizer=CSSSanitizer(allowed_css_properties=STYLES))
+    return cleaner.clean(_without_sheets_and_scripts(text))
+
+
+def _without_sheets_and_scripts(html: str) -> str:
+    """`html` without its `<style>` and `<script>` elements: escaped, their text would be read as part of the page.
+
+    For looks only, and before cleaning: what this lets through, the cleaner escapes.
+    """
+    kept, held, inside = [], [], ""
+    for place, piece in enumerate(_SHEET_OR_SCRIPT.split(html)):
+        tag = piece.lower() if place % 2 else ""
+        if inside and tag.startswith(f"</{inside}"):
+            held, inside = [], ""
+        elif not inside and tag.startswith(("<style", "<script")):
+            held, inside = [piece], "style" if tag.startswith("<style") else "script"
+        else:
+            (held if inside else kept).append(piece)
+    return "".join(kept + held)  # what is never closed hides nothing
 
 
 @pass_context

@@ -126,9 +126,14 @@ class FlagReview(_LabPreprocessor):
 
 
 class HideTests(NbGraderPreprocessor):
-    """For feedback: the learner's work, marks and reasons, without hidden tests or what they printed."""
+    """For feedback: the learner's work, marks and reasons, without hidden tests or what they printed.
+
+    Without what an explanation's own cell displayed, too: that is help for writing, and the checks below it say how it was read.
+    """
 
     def preprocess_cell(self, cell: NotebookNode, resources: dict, index: int) -> tuple[NotebookNode, dict]:
+        if cell.cell_type == "code" and "explain" in cell.metadata.get("inferlab", {}):
+            cell.outputs = []
         meta = cell.metadata.get("nbgrader", {})
         if meta.get("grade") and not meta.get("solution"):
             cell.source = without_hidden_tests(cell.source)
