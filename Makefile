@@ -35,8 +35,8 @@ release: $(STAMP)  ## build source/ and release/ from notebooks/
 adopt: $(STAMP)  ## LAB=name: bring an edited source/ notebook back to notebooks/
 	$(BIN)/inferlab adopt $(or $(LAB),$(error which lab? make adopt LAB=lab02-denoising-step))
 
-notebooks: $(STAMP)  ## execute every notebook and prove every grade (ci/out/notebooks.json)
-	$(BIN)/python -m ci.notebooks --out $(OUT)/notebooks.json
+notebooks: $(STAMP)  ## execute every notebook and prove every grade, or of LAB=name (ci/out/notebooks.json)
+	$(BIN)/python -m ci.notebooks $(LAB) --out $(OUT)/notebooks.json
 
 notebooks-gpu: $(STAMP)  ## execute every lab's solution on this machine's GPU (ci/out/notebooks-gpu.json)
 	$(BIN)/python -m ci.gpu.notebooks --model each --out $(OUT)/notebooks-gpu.json

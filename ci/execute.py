@@ -21,7 +21,8 @@ import json as _json, sys as _sys
 from inferlab.lab.check import results as _results
 _cuda = getattr(_sys.modules.get("torch"), "cuda", None)
 _held = _cuda.memory_reserved() if _cuda is not None and _cuda.is_initialized() else 0
-print({SENTINEL!r} + _json.dumps({{"checks": {{name: [float(s), s.check.points] for name, s in _results().items()}}, "held": _held}}))"""
+print({SENTINEL!r} + _json.dumps({{"checks": {{name: [float(s), s.check.points] for name, s in _results().items()}}, "held": _held,
+    "lost": {{name: [[p.name, p.message] for p in s.check.parts if p.fraction < 1] for name, s in _results().items()}}}}))"""
 CELL_SECONDS = 300
 
 
@@ -34,6 +35,7 @@ class Run:
     points: float = 0.0
     maximum: float = 0.0
     checks: dict[str, list[float]] = field(default_factory=dict)
+    lost: dict[str, list[list[str]]] = field(default_factory=dict)  # by check: name and message of each part that did not pass
     problems: list[str] = field(default_factory=list)
     held_bytes: int = 0  # of the GPU's memory, by the kernel's allocator at the end; 0 where no GPU was used
 
@@ -82,7 +84,7 @@ def _read_results(done: nbformat.NotebookNode, run: Run) -> None:
         run.problems.append("ended early: the notebook's last cell never ran")
     else:
         told = json.loads(printed.split(SENTINEL, 1)[1])
-        run.checks, run.held_bytes = told["checks"], told["held"]
+        run.checks, run.lost, run.held_bytes = told["checks"], told["lost"], told["held"]
         run.points = round(sum(points for points, _ in run.checks.values()), 6)
     for cell in done.cells:
         if cell.cell_type == "code" and cell.source.strip() and cell.execution_count is None:
@@ -106,5 +108,10 @@ def run_source(notebook: nbformat.NotebookNode, parameters: dict[str, Any] | Non
         if got is None:
             run.problems.append(f"{name}: no score")
         elif got != [points, points]:
-            run.problems.append(f"{name}: the solution gets {got[0]:g} of {points:g}")
+            run.problems.append(f"{name}: the solution gets {got[0]:g} of {points:g}{because(run.lost[name])}")
     return run
+
+
+def because(lost: list[list[str]]) -> str:
+    """The parts that did not pass, for the end of a problem's line: ` (adds up: got 5, expected 6)`."""
+    return f" ({'; '.join(': '.join(filter(None, part)) for part in lost)})" if lost else ""

@@ -1,4 +1,4 @@
-"""Executes every notebook through papermill and proves every grade: `python -m ci.notebooks --out ci/out/notebooks.json`.
+"""Executes every notebook through papermill and proves every grade: `python -m ci.notebooks [LAB ...]`, or `make notebooks`.
 
 For each lab: the source version must finish without error and earn full marks; the released version may raise only
 `NotImplementedError`, only in exercise cells and the checks that depend on them; the blank earns nothing and each named
@@ -14,7 +14,7 @@ from typing import Any
 
 import nbformat
 
-from ci.execute import Run, execute, run_source
+from ci.execute import Run, because, execute, run_source
 from inferlab.grading.build import stale_labs
 from inferlab.grading.course import Course
 from inferlab.grading.labtext import read_blocks, read_wrong_answers, wrong_answers_path
@@ -48,7 +48,7 @@ def prove(course: Course, lab: str, source: nbformat.NotebookNode) -> dict[str, 
     problems = [f"{text}" for text in proof["errors"]]
     for check, maximum in proof["maximum"].items():
         if proof["solution"].get(check) != maximum:
-            problems.append(f"{check}: graded, the solution gets {proof['solution'].get(check)} of {maximum:g}")
+            problems.append(f"{check}: graded, the solution gets {proof['solution'].get(check)} of {maximum:g}{because(proof['lost'][check])}")
         if proof["blank"].get(check) != 0:
             problems.append(f"{check}: the blank keeps {proof['blank'].get(check)} points")
     rows = []

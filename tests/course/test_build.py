@@ -137,6 +137,11 @@ def test_a_released_notebook_is_not_adopted(course):
     ("check.equal(got, -6)\n### END HIDDEN TESTS\ncheck.score()", "check.equal(got, -6)\n### END HIDDEN TESTS", "last line"),
     ('    ### BEGIN SOLUTION\n    return 2 * x\n    ### END SOLUTION', "    return 2 * x", "without ### BEGIN SOLUTION"),
     ("print(\"a demonstration, skipped when grading\")", "print(", "not Python"),
+    ('provides=["double"]', 'provides=["double", "duoble"]', "line 20: provides 'duoble', but the cell defines double"),
+    ('provides=["double"]', 'provides=["x"]', "provides 'x', but the cell defines double"),
+    ("difficulty=1", "difficulty=9", "difficulty=9, but it is one of 1, 2, 3"),
+    ("difficulty=1", 'difficulty="easy"', "difficulty='easy', but it is one of 1, 2, 3"),
+    ("minutes=2", "minutes=0", "minutes=0, but it is a number above zero"),
 ])
 def test_a_broken_rule_is_named_with_its_line(course, old, new, message):
     edit(course, old, new)

@@ -60,4 +60,14 @@ def test_the_proof_finds_a_wrong_keep_and_a_solution_that_is_not_right(course):
     course = Course.open(course.root)
     problems = prove(course, LAB, build_source(course, LAB))["problems"]
     assert any("'tripled' keeps {'double': 0.0}, should keep {'double': 1.0}" in text for text in problems), problems
-    assert any("fold: graded, the solution gets 1.0 of 4" in text for text in problems)
+    assert any(text.startswith("fold: graded, the solution gets 1.0 of 4 (calls the step in order: ") for text in problems), problems
+
+
+def test_a_solution_that_loses_points_is_told_by_its_parts():
+    check = ("from inferlab.lab import Check\ncheck = Check('sum', points=3)\nwith check.part('is a number'):\n    pass\n"
+             "with check.part('adds up', weight=2):\n    check.equal(5, 6)\ncheck.score()")
+    notebook = small(check, c0={"check": "sum", "of": "sum"})
+    notebook.cells[0].metadata["nbgrader"] = {"grade": True, "points": 3, "grade_id": "check-sum"}
+    problems = run_source(notebook).problems
+    assert len(problems) == 1 and problems[0].startswith("sum: the solution gets 1 of 3 (adds up: "), problems
+    assert problems[0].endswith(")") and "is a number" not in problems[0]

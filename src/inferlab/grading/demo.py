@@ -6,6 +6,7 @@ solution gets every point, the partly wrong one exactly the points its named wro
 
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,12 +61,19 @@ class Demo:
         lines += ["", *(f"{name + ':':12} {path}" for name, path in self.paths.items()), *self.notes]
         lines.append(f"{sum(self.seconds.values()):.0f} s: " + ", ".join(f"{k} {v:.0f} s" for k, v in self.seconds.items()))
         lines.append("every grade is what it should be" if self.right else "A GRADE IS NOT WHAT IT SHOULD BE")
-        return "\n".join(lines)
+        return "\n".join([*lines, *_activation()])
 
     def as_dict(self) -> dict:
         """The report as JSON data."""
         return {"lab": self.lab, "right": self.right, "paths": self.paths, "seconds": self.seconds, "notes": self.notes,
                 "expected": self.expected, "grades": {g.learner: g.total for g in self.grades}}
+
+
+def _activation() -> list[str]:
+    """How a terminal finds `inferlab`; nothing where it does already, or where it is in no virtual environment."""
+    if sys.prefix == sys.base_prefix or os.environ.get("VIRTUAL_ENV") == sys.prefix:
+        return []
+    return [f"Now, once a terminal: source {sys.prefix}/bin/activate (or write {sys.prefix}/bin/inferlab)"]
 
 
 def demo(course: Course, *, lab: str | None = None, folder: Path | None = None,

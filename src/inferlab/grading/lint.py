@@ -14,6 +14,7 @@ from .stubs import HIDDEN, SOLUTION, RegionError, is_explanation, region_lines, 
 
 LAB_PACKAGES = ("inferlab.trace", "inferlab.models", "inferlab.lab")
 WRONG_ANSWERS_WANTED = 3
+DIFFICULTIES = (1, 2, 3)
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,22 @@ def python_of(source: str) -> str:
     return "\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in source.split("\n"))
 
 
+def bound_names(source: str) -> list[str]:
+    """Names that a cell binds at its top level, in order. Raises `SyntaxError`."""
+    top = symtable.symtable(python_of(source), "cell", "exec")
+    return [symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()]
+
+
 def free_names(source: str) -> set[str]:
     """Names that a cell reads and neither binds nor finds among Python's builtins. Raises `SyntaxError`."""
     top = symtable.symtable(python_of(source), "cell", "exec")
-    bound = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
     used: set[str] = set()
     tables = [top]
     while tables:
         table = tables.pop()
         used |= {s.get_name() for s in table.get_symbols() if s.is_referenced() and (table is top or s.is_global())}
         tables.extend(table.get_children())
-    return used - bound - set(dir(builtins)) - {"__name__", "__file__"}
+    return used - set(bound_names(source)) - set(dir(builtins)) - {"__name__", "__file__"}
 
 
 def imported_modules(source: str) -> set[str]:
@@ -121,12 +127,17 @@ def _cell(block: Block, full: dict) -> list[str]:
             messages.append("hidden tests outside a check: declare check=\"...\" points=N in the cell's first line")
         if not has_region and markers is SOLUTION and ({"exercise", "explain"} & set(inferlab)):
             messages.append("an exercise without ### BEGIN SOLUTION ... ### END SOLUTION")
+    if "difficulty" in inferlab and inferlab["difficulty"] not in DIFFICULTIES:
+        messages.append(f"difficulty={inferlab['difficulty']!r}, but it is one of {', '.join(map(str, DIFFICULTIES))}")
+    if "minutes" in inferlab and not (isinstance(inferlab["minutes"], int | float) and inferlab["minutes"] > 0):
+        messages.append(f"minutes={inferlab['minutes']!r}, but it is a number above zero")
     if block.cell.cell_type != "code":
         return messages + (["an exercise or check must be a code cell"] if inferlab else [])
     if "explain" in inferlab and not is_explanation(source):
         messages.append(f"an explanation begins with %%explain {inferlab['explain']}")
     try:
         modules = imported_modules(source)
+        bound = bound_names(source)
         free = free_names(source) if "check" in inferlab else set()
     except SyntaxError as error:
         return messages + [f"not Python (line {error.lineno} of the cell): {error.msg}"]
@@ -135,6 +146,9 @@ def _cell(block: Block, full: dict) -> list[str]:
             messages.append(f"imports {module}; a lab imports from {', '.join(LAB_PACKAGES)} only")
         if module.split(".")[0] in ("nbgrader", "pytest"):
             messages.append(f"imports {module}, which learners do not have")
+    for name in inferlab.get("provides", []):
+        if name not in bound:
+            messages.append(f"provides '{name}', but the cell defines {', '.join(bound) or 'nothing'}")
     if "check" in inferlab:
         messages += _check(source, full, free)
     return messages

@@ -38,7 +38,8 @@ def prove_lab(source: NotebookNode, wrong_answers: Iterable[Any], host: Host | N
         limits: of the run as a whole; twice the memory and 15 minutes if None.
 
     Returns:
-        `maximum`, `solution`, `blank`: points by check's name; `wrong`: a list of `exercise`, `name`, `points` (by check's
+        `maximum`, `solution`, `blank`: points by check's name; `lost`: by check's name, `[name, message]` of each part that the
+        solution does not pass; `wrong`: a list of `exercise`, `name`, `points` (by check's
         name, of that exercise's checks) and `messages`; `errors`: what went wrong in the lab's own cells or tests;
         `seconds`.
 
@@ -73,7 +74,7 @@ def prove_lab(source: NotebookNode, wrong_answers: Iterable[Any], host: Host | N
 def prove(job: dict[str, Any], kernel: RemoteKernel) -> dict[str, Any]:
     """The grader process's side of `prove_lab`."""
     began = time.monotonic()
-    result: dict[str, Any] = {"maximum": {}, "solution": {}, "blank": {}, "wrong": [], "errors": []}
+    result: dict[str, Any] = {"maximum": {}, "solution": {}, "lost": {}, "blank": {}, "wrong": [], "errors": []}
     kernel.started()
     provider = RemoteProvider(kernel, job)
     cells = job["cells"]
@@ -82,6 +83,7 @@ def prove(job: dict[str, Any], kernel: RemoteKernel) -> dict[str, Any]:
             outcome = _test(cell, provider, job)
             result["maximum"][cell["name"]] = cell["points"]
             result["solution"][cell["name"]] = outcome["score"]
+            result["lost"][cell["name"]] = [[p["name"], p["message"]] for p in outcome["parts"] if p["fraction"] < 1]
             result["errors"] += outcome["flags"]
             continue
         if cell["answer"]:
