@@ -7,6 +7,7 @@ that waits for --yes); 2 it could not be done, and the message says what to do.
 import argparse
 import json
 import sys
+import traceback
 import warnings
 from pathlib import Path
 from typing import Any
@@ -25,13 +26,19 @@ def main(argv: list[str] | None = None) -> int:
         code, text, data = arguments.run(arguments)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("nbgrader", "jupytext", "papermill", "jupyterlab"):
-            raise
+            return _broken(arguments, error)
         return _fail(arguments, f"this command needs the instructor's packages ({error.name} is not installed): "
                                 "pip install 'inferlab[course]'")
-    except (Fault, ValueError, FileNotFoundError, RuntimeError) as error:
+    except OSError as error:
+        named = error.filename is not None and error.strerror
+        return _fail(arguments, f"{error.filename}: {error.strerror}" if named else str(error))
+    except (Fault, ValueError, RuntimeError) as error:
         return _fail(arguments, str(error))
     except KeyboardInterrupt:
         return _fail(arguments, "stopped; what was done so far is kept")
+    except Exception as error:  # noqa: BLE001 - Python's own exit code would say "needs a person's eye"
+        return _broken(arguments, error)
+    do.clear_progress()
     print(json.dumps(data, indent=1, ensure_ascii=False) if arguments.json else visible(text))
     return code
 
@@ -43,7 +50,15 @@ def visible(text: str) -> str:
     return printable(text, keep="\n\t")
 
 
+def _broken(arguments: argparse.Namespace, error: Exception) -> int:
+    """What nobody has foreseen: for whoever mends it, with the traceback."""
+    do.clear_progress()
+    traceback.print_exception(error)
+    return _fail(arguments, f"a fault of inferlab ({type(error).__name__}: {error}); tell us, with the lines above")
+
+
 def _fail(arguments: argparse.Namespace, message: str) -> int:
+    do.clear_progress()
     if arguments.json:
         print(json.dumps({"error": message}, ensure_ascii=False))
     else:
@@ -99,7 +114,7 @@ def parser() -> argparse.ArgumentParser:
 
     review = add("review", do.review, "list what a person must grade or look at, or give points by hand")
     review.add_argument("lab", **lab, nargs="?")
-    review.add_argument("--set", nargs=3, metavar=("LEARNER", "CHECK", "POINTS"), help="give these points by hand")
+    review.add_argument("--set", nargs=3, metavar=("LEARNER", "CHECK", "POINTS"), help="give these points by hand; they hold until the answer changes")
     review.add_argument("--groups", action="store_true", help="open explanations only, similar answers together")
     review.add_argument("--give", nargs=2, metavar=("GROUP", "POINTS"),
                         help="give every answer of a group these points; the decision is kept across regrading")

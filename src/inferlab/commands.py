@@ -24,24 +24,37 @@ def _labs(course, wanted: list[str]) -> list[str]:
     return [course.require(lab) for lab in wanted] or course.labs
 
 
+CLEAR_LINE = "\x1b[2K"
+
+
 def _progress(text: str) -> None:
     """Progress goes to stderr and only to a terminal's eye: stdout stays the command's answer."""
     end = "\r" if sys.stderr.isatty() else "\n"
-    print(f"\x1b[2K{text}" if sys.stderr.isatty() else text, end=end, file=sys.stderr, flush=True)
+    print(f"{CLEAR_LINE}{text}" if sys.stderr.isatty() else text, end=end, file=sys.stderr, flush=True)
+
+
+def clear_progress() -> None:
+    """Wipe the last progress from the terminal's line, before an answer goes there."""
+    if sys.stderr.isatty():
+        print(CLEAR_LINE, end="", file=sys.stderr, flush=True)
 
 
 def check(arguments: argparse.Namespace) -> Answer:
     """`inferlab check`."""
     from dataclasses import asdict
 
+    from .lab.report import headline, total
     from .lab.selfcheck import check_notebook
 
-    result = check_notebook(arguments.notebook, timeout=arguments.timeout, progress=_progress)
-    lines = [f"{c['check']}: {c['points']:g} of {c['maximum']:g}" for c in result.checks]
-    lines.append(f"{result.lab}: the visible checks give {result.points:g} of {result.maximum:g} points")
+    try:
+        result = check_notebook(arguments.notebook, timeout=arguments.timeout, progress=_progress)
+    except UnicodeDecodeError as error:
+        raise Fault(f"{arguments.notebook} is not a notebook: it is not UTF-8 text") from error
+    lines = [headline(c["check"], c["points"], c["maximum"], c["form_only"]) for c in result.checks]
+    lines.append(total(result.lab, result.points, result.maximum, result.later))
     lines += ["still missing:", *(f"  - {text}" for text in result.missing)] if result.missing else ["nothing is missing"]
     return (OK if result.complete else LOOK), "\n".join(lines), asdict(result) | {
-        "points": result.points, "maximum": result.maximum}
+        "points": result.points, "maximum": result.maximum, "later": result.later}
 
 
 def cards(arguments: argparse.Namespace) -> Answer:
@@ -60,7 +73,7 @@ def build(arguments: argparse.Namespace) -> Answer:
 
     course = _course(arguments)
     if arguments.check:
-        stale = stale_labs(course)
+        stale = stale_labs(course, _labs(course, arguments.labs) if arguments.labs else None)
         return (LOOK if stale else OK), "\n".join(["out of date:", *stale]) if stale else "up to date", {"stale": stale}
     changed = []
     for lab in _labs(course, arguments.labs):
@@ -115,7 +128,8 @@ def collect(arguments: argparse.Namespace) -> Answer:
         if "=" not in pair:
             raise Fault(f"--assign {pair}: write FILE=ID")
         name, _, identity = pair.rpartition("=")
-        assign[name] = identity
+        if assign.setdefault(name, identity) != identity:
+            raise Fault(f"--assign {name} is given twice: {assign[name]} and {identity}")
     times = read_times(arguments.times, roster) if arguments.times else None
     report = collect(course, arguments.paths, roster, lab=arguments.lab, assign=assign, times=times)
     lines = []
@@ -124,6 +138,8 @@ def collect(arguments: argparse.Namespace) -> Answer:
             lines.append(f"{line.status:9} {line.learner or '?':15} {line.lab or '?':24} {line.file}")
             lines += [f"          - {note}" for note in line.notes]
     lines += [f"missing in {lab}: {', '.join(who) or 'nobody'}" for lab, who in report.missing.items()]
+    if any(line.status == "held" and not line.learner for line in report.lines):
+        lines.append("held for want of a learner: mend the roster and run the same command again, or add --assign FILE=ID")
     lines.append(", ".join(f"{count} {status}" for status, count in report.as_dict()["counts"].items()))
     return (LOOK if report.count("held") else OK), "\n".join(lines), report.as_dict()
 
@@ -133,16 +149,12 @@ def grade(arguments: argparse.Namespace) -> Answer:
     import os
 
     from .grading.batch import grade_lab
-    from .grading.lateness import apply
-    from .grading.roster import Roster
 
     course = _course(arguments)
     lab = course.require(arguments.lab)
     rows = grade_lab(course, lab, workers=arguments.workers or os.cpu_count() or 1, scheduler=arguments.scheduler,
                      students=arguments.learner, questions=arguments.question, rerun=arguments.again, db_url=arguments.db,
                      mode="none" if arguments.no_sandbox else "sandbox", on_row=_eta())
-    if course.roster.exists():
-        apply(course, Roster.load(course.roster), lab, arguments.db)
     lines = []
     for row in rows:
         points = f"{row.points:g} of {row.maximum:g}" if row.points is not None else "-"
@@ -153,7 +165,26 @@ def grade(arguments: argparse.Namespace) -> Answer:
     if any(row.unprotected for row in rows):
         lines.append("GRADED WITHOUT THE SANDBOX: learners' code ran with your rights")
     look = states["unreadable"] or states["failed"] or any(row.review for row in rows)
-    return (LOOK if look else OK), "\n".join(lines), [row.as_dict() for row in rows]
+    answer = (LOOK if look else OK), "\n".join(lines), [row.as_dict() for row in rows]
+    return _with_penalties(answer, course, lab, arguments.db)
+
+
+def _with_penalties(answer: Answer, course: Any, lab: str, db_url: str | None = None) -> Answer:
+    """Set the penalties for lateness anew, after marks have changed: they are shares of what was earned.
+
+    Gives `answer` itself or, where they cannot be set, what was done all the same and the reason.
+    """
+    from .grading.lateness import apply
+    from .grading.roster import Roster
+
+    try:
+        if course.roster.exists():
+            apply(course, Roster.load(course.roster), lab, db_url)
+    except ValueError as error:
+        _, text, data = answer
+        problem = f"the penalties for lateness are not set: {error}"
+        return FAILED, f"{text}\n{problem}; mend it, then: inferlab late {lab}", {"error": problem, "done": data}
+    return answer
 
 
 def _eta():
@@ -171,24 +202,26 @@ def _eta():
 
 def review(arguments: argparse.Namespace) -> Answer:
     """`inferlab review`."""
-    from .grading.report import give_points, to_review
+    from .grading.report import to_review
+    from .grading.review import give_points, review_command
 
     course = _course(arguments)
+    lab = course.require(arguments.lab) if arguments.lab else None
     if arguments.set:
         learner, check, points = arguments.set
-        if arguments.lab is None:
+        if lab is None:
             raise Fault("--set needs the lab: inferlab review LAB --set LEARNER CHECK POINTS")
-        given = give_points(course, arguments.lab, learner, check, float(points))
-        return OK, f"{learner}: {given['check']} is {given['score']:g} of {given['maximum']:g}", given
+        given = give_points(course, lab, learner, check, float(points), arguments.note)
+        answer = OK, f"{learner}: {given['check']} is {given['score']:g} of {given['maximum']:g}", given
+        return _with_penalties(answer, course, lab)
     if arguments.groups or arguments.give:
-        from .grading.review import review_command
-
-        if arguments.lab is None:
+        if lab is None:
             raise Fault("--groups and --give need the lab: inferlab review LAB --groups")
         give = (arguments.give[0], float(arguments.give[1])) if arguments.give else None
-        still_open, text, data = review_command(course, arguments.lab, give, arguments.note)
-        return (LOOK if still_open else OK), text, data
-    items = to_review(course, arguments.lab)
+        still_open, text, data = review_command(course, lab, give, arguments.note)
+        answer = (LOOK if still_open else OK), text, data
+        return _with_penalties(answer, course, lab) if give else answer
+    items = to_review(course, lab)
     lines = [f"{item['learner']:15} {item['lab']:24} {item['check']:28} {item['score']:g} of {item['maximum']:g}\n"
              + "\n".join(f"    {text}" for text in [*item["why"], *item.get("evidence", [])]) for item in items]
     return (LOOK if items else OK), "\n".join(lines) or "nothing to look at", items
@@ -251,15 +284,19 @@ def export(arguments: argparse.Namespace) -> Answer:
     """`inferlab export`."""
     from dataclasses import asdict
 
-    from .grading.report import grades, write_csv
+    from .grading.report import grades, not_graded, write_csv
 
     course = _course(arguments)
-    rows = grades(course, arguments.lab)
+    lab = course.require(arguments.lab) if arguments.lab else None
+    rows = grades(course, lab)
+    waiting = not_graded(course, rows, lab)
     path = arguments.to or course.root / "grades.csv"
     write_csv(rows, path)
     lines = [f"{r.learner:15} {r.lab:24} {r.total:g} of {r.maximum:g}" + (f" (late: -{r.penalty:g})" if r.penalty else "")
              + (" (to review)" if r.needs_review else "") for r in rows]
-    return OK, "\n".join([*lines, f"written: {path}"]), [asdict(row) for row in rows]
+    lines += [f"{learner:15} {name:24} handed in, not graded yet: inferlab grade {name}" for learner, name in waiting]
+    data = {"grades": [asdict(row) for row in rows], "not_graded": [{"learner": learner, "lab": name} for learner, name in waiting]}
+    return (LOOK if waiting else OK), "\n".join([*lines, f"written: {path}"]), data
 
 
 def report(arguments: argparse.Namespace) -> Answer:

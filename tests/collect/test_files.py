@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from inferlab.grading.collect import collect, read_times
-from inferlab.grading.incoming import MAX_FILE
+from inferlab.grading.course import CourseError
+from inferlab.grading.incoming import MAX_FILE, incoming
 
 LAB = "lab90-fixture"
 
@@ -269,6 +270,20 @@ def test_zip_bombs_are_not_read(course, roster, inbox, solved):
     assert report.lines[1].status == "collected"
 
 
+def test_a_zip_in_a_zip_is_read_one_member_at_a_time(tmp_path, monkeypatch):
+    with zipfile.ZipFile(tmp_path / "inner.zip", "w") as inner:
+        for number in range(5):
+            inner.writestr(f"{number}.txt", "text")
+    with zipfile.ZipFile(tmp_path / "outer.zip", "w") as outer:
+        outer.write(tmp_path / "inner.zip", "inner.zip")
+    opened, read = [], zipfile.ZipFile.open
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda self, member, *rest: opened.append(member.filename) or read(self, member, *rest))
+    found = incoming(tmp_path / "outer.zip")
+    assert next(found).data == b"text"
+    assert opened == ["inner.zip", "0.txt"]
+    assert len(list(found)) == 4
+
+
 def test_a_damaged_zip_and_one_with_a_password(course, roster, inbox, solved):
     good = zip_of(inbox / "a.zip", {"Ada Lovelace/lab.ipynb": solved("")})
     data = bytearray(good.read_bytes())
@@ -431,3 +446,159 @@ def test_hundreds_of_damaged_notebooks_never_stop_the_batch(course, roster, inbo
     faults = [note for line in report.lines for note in line.notes if "a fault of inferlab" in note]
     assert faults == []
     assert report.count("collected") >= 3
+
+
+# -- times -----------------------------------------------------------------------------------------------------------------
+def at(path, day, hour=12):
+    """Set a file's time to that day and hour of January 2026."""
+    os.utime(path, (datetime(2026, 1, day, hour, tzinfo=UTC).timestamp(),) * 2)
+    return path
+
+
+def write(path, notebook, day, hour=12):
+    path.write_text(json.dumps(notebook, ensure_ascii=False), "utf-8")
+    return at(path, day, hour)
+
+
+def timestamp(course, learner="ada"):
+    return (course.submitted(learner, LAB).parent / "timestamp.txt").read_text("utf-8")[:19]
+
+
+def test_the_same_file_downloaded_again_keeps_its_time(course, roster, inbox, solved):
+    path = write(inbox / "hw.ipynb", solved(), 10)
+    collect(course, [inbox], roster)
+    at(path, 20)
+    (line,) = collect(course, [inbox], roster).lines
+    assert (line.status, line.received) == ("unchanged", "2026-01-10T12:00:00+00:00")
+    assert timestamp(course) == "2026-01-10 12:00:00"
+    at(path, 8)
+    (line,) = collect(course, [inbox], roster).lines
+    assert (line.status, timestamp(course)) == ("collected", "2026-01-08 12:00:00"), "an earlier time is taken over"
+    assert len(list((course.root / "collected" / LAB / "ada").glob("*.ipynb"))) == 2
+
+
+@pytest.mark.parametrize(("first", "second"), [("hw.ipynb", "hw (1).ipynb"), ("hw.ipynb", "z.ipynb")])
+def test_a_copy_in_the_same_download_makes_nobody_late(course, roster, inbox, solved, first, second):
+    write(inbox / first, solved(), 10)
+    write(inbox / second, solved(), 20)
+    report = collect(course, [inbox], roster)
+    assert sorted(line.status for line in report.lines) == ["collected", "older"]
+    assert {line.received for line in report.lines} == {"2026-01-10T12:00:00+00:00"}
+    assert timestamp(course) == "2026-01-10 12:00:00"
+
+
+def test_two_hand_ins_downloaded_again_stay_in_their_order(course, roster, inbox, solved):
+    old = write(inbox / "z.ipynb", solved(double="def double(x):\n    return 1"), 10)
+    new = write(inbox / "a.ipynb", solved(), 11)
+    collect(course, [inbox], roster)
+    at(new, 20, hour=1), at(old, 20, hour=2)
+    assert {line.file: line.status for line in collect(course, [inbox], roster).lines} == {"a.ipynb": "unchanged", "z.ipynb": "older"}
+    assert timestamp(course) == "2026-01-11 12:00:00"
+
+
+def test_a_platforms_list_moves_a_time_and_its_word_stays(course, roster, inbox, solved):
+    path = write(inbox / "hw.ipynb", solved(), 10)
+    collect(course, [inbox], roster)
+    for day in (14, 9):
+        collect(course, [inbox], roster, times={"ada": datetime(2026, 1, day, tzinfo=UTC)})
+        assert timestamp(course) == f"2026-01-{day:02} 00:00:00"
+    at(path, 5)
+    (line,) = collect(course, [inbox], roster).lines
+    assert (line.status, line.received) == ("unchanged", "2026-01-09T00:00:00+00:00")
+
+
+def test_with_a_platforms_list_the_later_file_still_counts(course, roster, inbox, solved):
+    write(inbox / "z.ipynb", solved(double="def double(x):\n    return 1"), 10)
+    write(inbox / "a.ipynb", solved(), 11)
+    report = collect(course, [inbox], roster, times={"ada": datetime(2026, 1, 12, tzinfo=UTC)})
+    assert {line.file: line.status for line in report.lines} == {"a.ipynb": "collected", "z.ipynb": "older"}
+
+
+def test_a_held_file_keeps_its_time_and_its_name(course, roster, inbox, solved):
+    from inferlab.grading.roster import Learner, Roster
+
+    write(inbox / "eve.ipynb", solved(""), 10)
+    collect(course, [inbox], roster)
+    held = course.root / "collected" / "held"
+    for _ in range(2):
+        collect(course, [held], roster)
+    (kept,) = held.iterdir()
+    assert kept.name.startswith("20260110T120000Z-") and kept.name.endswith("-eve.ipynb") and kept.name.count("Z-") == 1
+    assert datetime.fromtimestamp(kept.stat().st_mtime, UTC) == datetime(2026, 1, 10, 12, tzinfo=UTC)
+    at(kept, 20)
+    mended = Roster.of([*roster.learners, Learner("eve", "Eve Adams")])
+    (line,) = collect(course, [kept], mended).lines
+    assert (line.status, line.learner, timestamp(course, "eve")) == ("collected", "eve", "2026-01-10 12:00:00")
+
+
+def test_a_time_in_a_name_that_a_learner_chose_is_not_believed(course, roster, inbox, solved):
+    import hashlib
+
+    path = write(inbox / "x.ipynb", solved(), 20)
+    sha = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    path.rename(inbox / f"20260101T000000Z-{sha}-x.ipynb")
+    collect(course, [inbox], roster)
+    assert timestamp(course) == "2026-01-20 12:00:00"
+
+
+@pytest.mark.parametrize(("name", "noted"), [("lab02_ada.ipynb", "lab02"), ("Lab 2 (1).ipynb", "lab02"), ("lab90.ipynb", ""), ("collab2.ipynb", ""),
+                                             ("lab02-to-lab90.ipynb", ""), ("homework 2.ipynb", "")])
+def test_a_name_of_another_lab_is_told(course, roster, inbox, solved, name, noted):
+    other = course.text("lab02-other")
+    other.parent.mkdir(parents=True)
+    other.write_text("")
+    course.release("lab02-other").parent.mkdir(parents=True)
+    course.release("lab02-other").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+    write(inbox / name, solved(), 10)
+    (line,) = collect(course, [inbox], roster).lines
+    assert line.status == "collected"
+    assert line.notes == ([f"its name says {noted}, its cells are {LAB}"] if noted else [])
+
+
+def test_an_assignment_is_for_one_file_only(hand_in, solved, course):
+    files = {"ada/lab.ipynb": solved("ada"), "grace/lab.ipynb": solved("grace"), "mystery/lab.ipynb": solved("")}
+    with pytest.raises(CourseError, match=r"--assign lab\.ipynb fits 3 files: give the whole name, for example ada/lab\.ipynb"):
+        hand_in(files, assign={"lab.ipynb": "olga"})
+    with pytest.raises(CourseError, match=r"--assign labb\.ipynb: none of the files has this name"):
+        hand_in({}, assign={"mystery/lab.ipynb": "olga", "labb.ipynb": "olga"})
+    assert not (course.root / "collected").exists()
+    found = lines(hand_in({}, assign={"mystery/lab.ipynb": "olga"}))
+    assert {name: line.learner for name, line in found.items()} == {
+        "ada/lab.ipynb": "ada", "grace/lab.ipynb": "grace", "mystery/lab.ipynb": "olga"}
+
+
+def test_a_whole_name_is_not_taken_for_a_bare_one(hand_in, solved):
+    found = lines(hand_in({"lab.ipynb": solved(""), "ada/lab.ipynb": solved("ada")}, assign={"lab.ipynb": "olga"}))
+    assert {name: line.learner for name, line in found.items()} == {"lab.ipynb": "olga", "ada/lab.ipynb": "ada"}
+
+
+def test_the_same_name_at_two_paths_is_not_decided(course, roster, inbox, solved):
+    for folder in ("one", "two"):
+        (inbox / folder).mkdir()
+        (inbox / folder / "lab.ipynb").write_text(json.dumps(solved("")))
+    with pytest.raises(CourseError, match="fits 2 files: collect one PATH at a time"):
+        collect(course, [inbox / "one", inbox / "two"], roster, assign={"lab.ipynb": "olga"})
+
+
+@pytest.mark.parametrize("name", ["\U00020000" * 70, "\U00020000" * 70 + ".ipynb", "." * 90, "a" * 200 + ".ipynb"],
+                         ids=["wide", "wide with an ending", "dots", "long"])
+def test_no_name_is_too_long_to_be_kept(course, roster, inbox, solved, name):
+    path = zip_of(inbox / "in.zip", {"a.ipynb": solved("ada"), name: solved("grace"), "z.ipynb": solved("olga")})
+    report = collect(course, [path], roster)
+    assert [(line.status, line.learner) for line in report.lines] == [
+        ("collected", "ada"), ("collected", "grace"), ("collected", "olga")]
+
+
+def test_a_given_zip_over_the_limits_is_said(course, roster, inbox, monkeypatch):
+    monkeypatch.setattr("inferlab.grading.incoming.MAX_MEMBERS", 1)
+    report = collect(course, [zip_of(inbox / "in.zip", {"a.ipynb": "a", "b.ipynb": "b"})], roster)
+    assert len(report.lines) == 1
+    assert "over the limits" in report.lines[0].notes[0]
+    assert "fault of inferlab" not in " ".join(report.lines[0].notes)
+
+
+def test_a_list_of_times_in_another_encoding_is_named(roster, tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_bytes("id,time\nJosé,2026-01-15\n".encode("latin-1"))
+    with pytest.raises(CourseError, match=r"times\.csv is not UTF-8"):
+        read_times(path, roster)

@@ -1,5 +1,6 @@
 """The `inferlab` command: help, JSON, exit codes, and the whole path of a small lab through it."""
 
+import io
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import pytest
 
 from inferlab.cli import main, parser
 from inferlab.commands import FAILED, LOOK, OK
+from inferlab.grading.batch import only_one
 from inferlab.grading.demo import fill_in, solved
 
 from .conftest import LAB, ROOT
@@ -116,14 +118,15 @@ def test_the_whole_path(run, course, tmp_path):
     assert {row["student"]: row["points"] for row in rows} == {"ada": 10, "grace": 7, "olga": 0}
 
     code, exported = run("export", LAB)
-    assert {row["learner"]: row["total"] for row in exported} == {"ada": 10, "grace": pytest.approx(7 * 0.8), "olga": 0}
+    assert code == OK
+    assert {row["learner"]: row["total"] for row in exported["grades"]} == {"ada": 10, "grace": pytest.approx(7 * 0.8), "olga": 0}
     assert (course.root / "grades.csv").read_text("utf-8-sig").startswith("learner,lab,score,penalty")
 
     # An extension is data: with it, nothing is graded again and nothing is lost.
     (course.root / "roster" / "extensions.csv").write_text(f"id,lab,until,days,reason\ngrace,{LAB},,2,ill\n")
     late = {row["learner"]: row["share_lost"] for row in run("late")[1]}
     assert late["grace"] == 0
-    assert {row["learner"]: row["total"] for row in run("export")[1]}["grace"] == 7
+    assert {row["learner"]: row["total"] for row in run("export")[1]["grades"]}["grace"] == 7
 
     report = {row["question"]: row for row in run("report", LAB)[1]["questions"]}
     assert report["double"]["mistakes"] == [["you squared instead of doubling", 1]]
@@ -148,14 +151,150 @@ def test_the_whole_path(run, course, tmp_path):
     assert shown["totals"]["grace"] == {"before": 7, "after": 10}
     assert not shown["written"]
     assert not shown["release_changed"]
-    assert {row["learner"]: row["total"] for row in run("export")[1]}["grace"] == 7
+    assert {row["learner"]: row["total"] for row in run("export")[1]["grades"]}["grace"] == 7
     code, written = run("regrade", LAB, "--yes")
     assert code == OK
     assert written["written"]
-    assert {row["learner"]: row["total"] for row in run("export")[1]} == {"ada": 10, "grace": 10, "olga": 0}
+    assert {row["learner"]: row["total"] for row in run("export")[1]["grades"]} == {"ada": 10, "grace": 10, "olga": 0}
     assert {p: p.read_bytes() for p in (course.root / "submitted").rglob("*") if p.is_file()} == handed_in
 
-    # Points by hand stand, whatever is regraded.
+    # Points by hand stand, whatever tests are mended.
     assert run("review", LAB, "--set", "olga", "double", "2.5")[1]["score"] == 2.5
     assert run("review", LAB, "--set", "olga", "double", "99")[0] == FAILED
-    assert {row["learner"]: row["total"] for row in run("export")[1]}["olga"] == 2.5
+    assert {row["learner"]: row["total"] for row in run("export")[1]["grades"]}["olga"] == 1.25, "many days late: half of it"
+
+
+def hand_in(course, learner, when, answers=None):
+    """Put a notebook into submitted/ as collect does."""
+    notebook = solved(course, LAB, learner, answers or {})
+    path = course.submitted(learner, LAB)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(notebook, path)
+    (path.parent / "timestamp.txt").write_text(f"{when}.000000 UTC")
+
+
+def test_what_is_not_graded_yet_has_no_marks(run, course):
+    assert run("release", LAB)[0] == OK
+    hand_in(course, "ada", "2026-01-15 11:00:00")
+    assert run("grade", LAB)[0] == OK
+    hand_in(course, "grace", "2026-01-16 13:00:00")
+    assert {row["learner"] for row in run("late")[1]} == {"ada", "grace"}
+    code, exported = run("export", LAB)
+    assert code == LOOK
+    assert [row["learner"] for row in exported["grades"]] == ["ada"]
+    assert exported["not_graded"] == [{"learner": "grace", "lab": LAB}]
+    assert "grace" not in (course.root / "grades.csv").read_text("utf-8-sig")
+    assert run("review") == (OK, [])
+    assert set(run("regrade", LAB)[1]["totals"]) == {"ada"}
+    assert run("regrade", LAB, "--learner", "ada", "--learner", "adda") == (FAILED, {"error": f"not graded in {LAB}: adda"})
+    with only_one(course):
+        assert "another batch is grading" in run("regrade", LAB, "--yes")[1]["error"]
+    assert run("grade", LAB)[0] == OK
+    code, exported = run("export", LAB)
+    assert code == OK and {row["learner"]: row["total"] for row in exported["grades"]} == {"ada": 10, "grace": 8}
+
+
+def test_points_by_hand_change_the_penalty_and_end_with_the_answer(run, course):
+    assert run("release", LAB)[0] == OK
+    hand_in(course, "grace", "2026-01-15 13:00:00", {"double": "def double(x):\n    return x * x"})
+    run("grade", LAB)
+
+    def row():
+        (found,) = run("export", LAB)[1]["grades"]
+        return found["score"], found["penalty"]
+
+    assert row() == (7, pytest.approx(0.7))
+    assert run("review", LAB, "--set", "grace", "double", "3")[0] == OK
+    assert row() == (9, pytest.approx(0.9))
+    (graded,) = run("grade", LAB, "--again")[1]
+    assert graded["points"] == 9
+    assert row() == (9, pytest.approx(0.9))
+    hand_in(course, "grace", "2026-01-15 13:00:00")
+    (graded,) = run("grade", LAB)[1]
+    assert graded["points"] == 10
+    assert row() == (10, pytest.approx(1.0))
+
+
+def test_collect_says_what_to_do_with_a_file_of_nobody(course, tmp_path, capsys):
+    (tmp_path / "who.ipynb").write_text("hello")
+    assert main(["collect", "--course", str(course.root), str(tmp_path / "who.ipynb")]) == LOOK
+    assert "mend the roster and run the same command again, or add --assign FILE=ID" in capsys.readouterr().out
+
+
+def test_marks_are_told_even_where_penalties_cannot_be_set(run, course):
+    run("release", LAB)
+    hand_in(course, "ada", "2026-01-15 11:00:00")
+    hand_in(course, "grace", "2026-01-15 11:00:00")
+    stamp = course.submitted("grace", LAB).parent / "timestamp.txt"
+    stamp.write_text("yesterday, about noon")
+    code, data = run("grade", LAB, "--learner", "ada")
+    assert code == FAILED
+    assert [(row["student"], row["points"]) for row in data["done"]] == [("ada", 10)]
+    assert f"{stamp}: 'yesterday, about noon' is not a time" in data["error"]
+    code, data = run("review", LAB, "--set", "ada", "double", "3")
+    assert (code, data["done"]["score"]) == (FAILED, 3)
+    stamp.write_text("2026-01-15 11:00:00 UTC")
+    assert run("late", LAB)[0] == OK
+
+
+@pytest.mark.parametrize("command", [("review", "lab91-none"), ("export", "lab91-none"), ("build", "--check", "lab91-none")])
+def test_a_mistyped_lab_is_said_and_nothing_is_written(run, course, command):
+    (course.root / "grades.csv").write_text("as before")
+    assert run(*command) == (FAILED, {"error": "no lab called 'lab91-none'; there is: lab90-fixture"})
+    assert (course.root / "grades.csv").read_text() == "as before"
+
+
+def test_build_check_of_one_lab_is_of_that_lab(run, course):
+    (course.root / "source" / "lab91-gone").mkdir()
+    assert run("build", "--check", LAB) == (OK, {"stale": []})
+    assert run("build", "--check") == (LOOK, {"stale": ["source/lab91-gone"]})
+
+
+def test_what_is_not_a_file_or_not_text_is_named(run, course, tmp_path):
+    binary = tmp_path / "binary.ipynb"
+    binary.write_bytes(b"\x89PNG\xff")
+    three = tmp_path / "three.ipynb"
+    three.write_text('{"cells": 3, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}')
+    for arguments, name in [(("check", tmp_path), tmp_path), (("check", binary / "x"), binary), (("check", binary), binary),
+                            (("cards", "inference", "--to", tmp_path), tmp_path)]:
+        code, data = run(*arguments, at_course=False)
+        assert code == FAILED and str(name) in data["error"], arguments
+    assert run("check", three, at_course=False) == (FAILED, {"error": "not a notebook (TypeError)"})
+    three.write_text('{"cells": [], "nbformat": 4, "nbformat_minor": 5, "metadata": {"inferlab": [1]}}')
+    assert run("check", three, at_course=False)[0] == LOOK
+    for arguments, name in [(("export", "--to", tmp_path), tmp_path), (("collect", binary, "--roster", tmp_path), tmp_path),
+                            (("collect", binary, "--times", tmp_path), tmp_path), (("adopt", LAB, tmp_path), tmp_path),
+                            (("adopt", LAB, binary), binary), (("adopt", LAB, three), three)]:
+        code, data = run(*arguments)
+        assert code == FAILED and str(name) in data["error"], arguments
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), ModuleNotFoundError("no", name="elsewhere")])
+def test_a_fault_of_its_own_never_ends_as_needs_your_eye(run, monkeypatch, capsys, error):
+    def broken(arguments):
+        raise error
+
+    monkeypatch.setattr("inferlab.commands.build", broken)
+    code, data = run("build")
+    assert code == FAILED
+    assert f"a fault of inferlab ({type(error).__name__}" in data["error"]
+
+
+def test_an_assignment_given_twice_is_said(run, course, tmp_path):
+    (tmp_path / "a.ipynb").write_text("x")
+    code, data = run("collect", tmp_path, "--assign", "a.ipynb=ada", "--assign", "a.ipynb=olga")
+    assert (code, data["error"]) == (FAILED, "--assign a.ipynb is given twice: ada and olga")
+
+
+@pytest.mark.parametrize("lab", [LAB, "lab91-none"])
+def test_progress_is_wiped_before_the_answer(course, monkeypatch, lab):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr("sys.stdout", screen)
+    main(["build", "--course", str(course.root), lab])
+    *_, left = screen.getvalue().rstrip("\n").split("\x1b[2K")
+    assert left in ("nothing changed", "inferlab build: no lab called 'lab91-none'; there is: lab90-fixture")

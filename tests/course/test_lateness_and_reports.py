@@ -1,5 +1,6 @@
 """Deadlines, extensions and late days as data; similar answers; a gradebook that a spreadsheet can read."""
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import nbformat
@@ -8,7 +9,7 @@ import pytest
 from inferlab.grading.build import write_notebook
 from inferlab.grading.course import Course, CourseError, LatePolicy
 from inferlab.grading.demo import solved
-from inferlab.grading.lateness import Extension, allowances, read_extensions, share_lost
+from inferlab.grading.lateness import Extension, allowances, read_extensions, received_times, share_lost
 from inferlab.grading.report import Grade, essence, similar, write_csv
 from inferlab.grading.roster import Learner, Roster, RosterError
 
@@ -67,10 +68,45 @@ def test_extensions_by_any_name_with_any_time_zone(tmp_path):
     assert read_extensions(tmp_path / "none.csv", CLASS, list(DUE)) == {}
 
 
-def test_a_deadline_that_is_no_time_is_said(course):
-    (course.root / "course.toml").write_text('[labs.lab90-fixture]\ndue = "soon"\n')
-    with pytest.raises(CourseError, match="must be a date and time"):
+@pytest.mark.parametrize(("text", "message"), [
+    ('[labs.lab90-fixture]\ndue = "soon"', "labs.lab90-fixture.due must be a date and time"),
+    ("[labs.lab90-fixture]\ndue = 2027-01-15", "labs.lab90-fixture.due must be a date and time"),
+    ("[labs.lab90-fixtur]\ndue = 2027-01-15T12:00:00Z", "no lab called 'lab90-fixtur'; there is: lab90-fixture"),
+    ("[labs.lab90-fixture]\ndeu = 2027-01-15T12:00:00Z", "labs.lab90-fixture.deu is not a setting; there is: due"),
+    ("[late]\nper_days = 0.1", "late.per_days is not a setting; there is: per_day, at_most, free_days"),
+    ("[late]\nper_day = 10", "late.per_day is 10; it must be a share from 0 to 1"),
+    ('[late]\nper_day = "0.1"', "late.per_day must be a share"),
+    ("[late]\nfree_days = 1.5", "late.free_days must be a whole number from 0"),
+    ("[late]\nfree_days = -1", "late.free_days is -1"),
+    ("[deadlines]\nlab90 = 1", "deadlines is not a setting"),
+    ("labs = 3", "labs must be a table"), ("[labs]\nlab90-fixture = 3", "labs.lab90-fixture must be a table"),
+    ("late = true", "late must be a table"), ("x = \xe9", "course.toml is not UTF-8"), ("=", "course.toml: "),
+])
+def test_a_setting_that_cannot_be_used_is_said(course, text, message):
+    (course.root / "course.toml").write_bytes(text.encode("latin-1"))
+    with pytest.raises(CourseError, match=re.escape(message)):
         Course.open(course.root)
+
+
+@pytest.mark.parametrize("kind", ["source", "release"])
+def test_a_lab_that_is_only_built_may_have_a_deadline(course, kind):
+    (course.root / kind / "lab91-built").mkdir()
+    (course.root / "course.toml").write_text("[labs.lab91-built]\ndue = 2027-01-15T12:00:00\n[late]\nper_day = 1\n")
+    assert Course.open(course.root).due == {"lab91-built": datetime(2027, 1, 15, 12, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize("text", ["2026-01-14 10:00:00.000000 UTC", "2026-01-14 10:00:00 UTC\n", "2026-01-14T11:00:00+01:00",
+                                  "2026-01-14 10:00", "\ufeff2026-01-14 10:00:00 UTC"])
+def test_a_time_written_by_hand_is_read_as_nbgrader_reads_it(course, text):
+    path = course.submitted("ada", LAB).parent / "timestamp.txt"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, "utf-8")
+    assert received_times(course) == {("ada", LAB): datetime(2026, 1, 14, 10, tzinfo=UTC)}
+    path.write_text("")
+    assert received_times(course) == {}
+    path.write_text("on Monday, I think")
+    with pytest.raises(CourseError, match=r"ada/lab90-fixture/timestamp\.txt: 'on Monday, I think' is not a time"):
+        received_times(course)
 
 
 @pytest.mark.parametrize(("text", "message"), [

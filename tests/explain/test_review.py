@@ -10,9 +10,11 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
+from inferlab.grading.batch import grade_lab
 from inferlab.grading.build import build_source, generate_assignment, write_notebook
 from inferlab.grading.course import Course
-from inferlab.grading.review import Open, decide, decisions, groups, open_slots, review_command
+from inferlab.grading.report import BY_HAND, to_review
+from inferlab.grading.review import Open, decide, decisions, give_points, groups, open_slots, review_command
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab00-words"
@@ -149,8 +151,9 @@ def test_a_decision_for_a_group_is_kept_across_regrading(words):
     assert words.state("eve") == (1.5, False), "the same text has the same decision"
     assert words.state("bob") == (0.0, True), "another text is open again"
     words.submit("bob", GOOD)
-    words.autograde("--student", "bob")
-    assert words.state("bob") == (2.0, False)
+    words.submit("eve", GOOD)
+    grade_lab(words.course, LAB, students=["bob", "eve"])
+    assert words.state("bob") == words.state("eve") == (2.0, False)
     assert {d.note for d in decisions(words.root, LAB)} == {"means the cache"}
 
 
@@ -160,6 +163,53 @@ def test_a_decision_out_of_range_or_for_no_group_is_refused(words):
         decide(words.course, LAB, group, 2.5)
     with pytest.raises(ValueError, match="no open group"):
         review_command(words.course, LAB, ("ffffff", 1))
+
+
+def test_points_for_one_learner_hold_for_their_answer_only(words):
+    """`--set` on an explanation: kept across regrading, nobody else's, and gone with another answer."""
+    for student in ("fay", "gil"):
+        words.submit(student, OTHER)
+    grade_lab(words.course, LAB, students=["fay", "gil"])
+    give_points(words.course, LAB, "fay", "cache-state", 0.5, "half of it")
+    (fay, gil) = grade_lab(words.course, LAB, students=["fay", "gil"], rerun=True)
+    assert words.state("fay") == (0.5, False) and (fay.points, fay.review) == (1.5, [])
+    assert words.state("gil") == (0.0, True) and gil.review and gil.points == 1
+    assert grade_lab(words.course, LAB, students=["fay"])[0].points == 1.5, "kept rows say it as well"
+
+    words.submit("fay", GOOD)
+    (fay,) = grade_lab(words.course, LAB, students=["fay"])
+    assert words.state("fay") == (2.0, False) and fay.points == 3
+    assert fay.notes == ["cache-state: the 0.5 points by hand were for an earlier answer: taken back"]
+    words.submit("fay", OTHER)
+    grade_lab(words.course, LAB, students=["fay"])
+    assert words.state("fay") == (0.5, False), "the same answer has the same decision"
+
+
+def test_points_are_given_for_what_was_graded_and_not_for_what_came_since(words):
+    words.submit("hal", OTHER)
+    grade_lab(words.course, LAB, students=["hal"])
+    words.submit("hal", GOOD)
+    assert {slot.text for slot in open_slots(words.course, LAB) if slot.learner == "hal"} == {OTHER}
+    give_points(words.course, LAB, "hal", "cache-state", 0.5)
+    grade_lab(words.course, LAB, students=["hal"])
+    assert words.state("hal") == (2.0, False)
+
+
+def test_points_by_hand_that_nothing_explains_wait_for_a_person(words):
+    """Given in formgrader, or by an inferlab that kept no decision: they stand, and are asked about."""
+    words.submit("ivy", OTHER)
+    grade_lab(words.course, LAB, students=["ivy"])
+    with Gradebook(words.db) as gradebook:
+        grade = gradebook.find_grade("check-cache-state", LAB, LAB, "ivy")
+        grade.manual_score, grade.needs_manual_grade = 0.5, False
+        gradebook.db.commit()
+    words.submit("ivy", GOOD)
+    (row,) = grade_lab(words.course, LAB, students=["ivy"])
+    assert (row.points, row.review) == (1.5, [f"cache-state: {BY_HAND}"])
+    assert [item["why"] for item in to_review(words.course, LAB) if item["learner"] == "ivy"] == [[BY_HAND]]
+    give_points(words.course, LAB, "ivy", "cache-state", 0.5)
+    (row,) = grade_lab(words.course, LAB, students=["ivy"])
+    assert (row.points, row.review) == (1.5, [])
 
 
 def test_grouping_does_not_depend_on_the_order_of_slots():

@@ -8,8 +8,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-import nbformat
 from nbformat import NotebookNode
+
+from inferlab.lab.notebookfile import read_notebook
 
 from .course import Course
 from .labtext import Block, LabTextError, expand, read_blocks, shorten, write_block
@@ -66,10 +67,14 @@ def _canonical(metadata: dict) -> str:
 def adopt(course: Course, lab: str, notebook: Path | None = None) -> Adoption:
     """Write `notebooks/<lab>/<lab>.py` from an edited source notebook (`source/<lab>/<lab>.ipynb` when none is given).
 
-    Raises `LabTextError` when the notebook is a released one: its solutions are gone and adopting it would lose them.
+    Raises `LabTextError` for a file that is not a notebook and for a released one: its solutions are gone and adopting it
+    would lose them.
     """
     path = notebook or course.source(course.require(lab))
-    edited = nbformat.read(path, as_version=4)
+    try:
+        edited = read_notebook(path.read_text("utf-8-sig"))
+    except ValueError as error:
+        raise LabTextError(f"{path} cannot be read as a notebook: {error}") from error
     target = course.text(lab)
     text = target.read_text("utf-8") if target.exists() else ""
     before = text.count("BEGIN SOLUTION")

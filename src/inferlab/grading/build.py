@@ -179,18 +179,19 @@ def build_lab(course: Course, lab: str, *, strict: bool = True) -> list[Path]:
     return changed
 
 
-def stale_labs(course: Course) -> list[str]:
-    """Built notebooks that differ from what building them now gives, and built folders whose text is gone."""
+def stale_labs(course: Course, labs: list[str] | None = None) -> list[str]:
+    """Built notebooks of `labs` that differ from what building them now gives; of all labs when none are given, and then
+    built folders whose text is gone as well."""
     stale = []
     with tempfile.TemporaryDirectory(prefix="inferlab-stale-") as folder:
-        for lab in course.labs:
+        for lab in labs or course.labs:
             source = build_source(course, lab)
             for notebook, path in ((source, course.source(lab)), (build_release(course, lab, source), course.release(lab))):
                 fresh = Path(folder) / "fresh.ipynb"
                 write_notebook(notebook, fresh)
                 if not path.exists() or path.read_bytes() != fresh.read_bytes():
                     stale.append(str(path.relative_to(course.root)))
-    for kind in ("source", "release"):
+    for kind in () if labs else ("source", "release"):
         for path in sorted((course.root / kind).glob("*/")):
             if path.name not in course.labs and path.is_dir():
                 stale.append(str(path.relative_to(course.root)))

@@ -2,11 +2,15 @@
 
 Every file that could be read is kept as it came in `collected/`, under a name made of its time and its content, so
 nothing that arrives is ever lost or overwritten. A file that cannot be placed without guessing is held, with the reason.
+
+The same bytes were handed in when they first arrived: downloading them again makes nobody late.
 """
 
 import csv
 import hashlib
+import io
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -17,7 +21,7 @@ from pathlib import Path
 import nbformat
 
 from .build import write_notebook
-from .course import Course, CourseError
+from .course import Course, CourseError, read_text
 from .incoming import Incoming, incoming, shown
 from .mend import Mended, mend
 from .reading import HandedIn, UnreadableError, grade_id, read
@@ -25,6 +29,11 @@ from .roster import Roster
 from .whose import whose
 
 TIMESTAMP = "%Y-%m-%d %H:%M:%S.%f UTC"
+KEPT_TIME = "%Y%m%dT%H%M%SZ"
+KEPT = re.compile(r"(?P<time>\d{8}T\d{6}Z)-[0-9a-f]{12}-")
+"""How the name of a file in `collected/` begins: when it was handed in, and its content's hash."""
+LAB_NUMBER = re.compile(r"(?<![^\W\d_])lab[ _-]?0*(\d+)", re.IGNORECASE)
+"""`lab02`, `Lab 2`; not the end of `collab2`."""
 
 
 @dataclass
@@ -62,12 +71,21 @@ class Report:
 
 @dataclass
 class Candidate:
-    """A file whose learner and lab are known, before the latest of them is chosen."""
+    """A file whose learner and lab are known, before the latest of them is chosen.
+
+    `own` is the time that the file itself gives, `listed` the one in the platform's list (`--times`).
+    """
 
     line: Line
     mended: Mended
-    received: datetime
+    own: datetime
+    listed: datetime | None
     sha: str
+
+    @property
+    def received(self) -> datetime:
+        """The time that counts."""
+        return self.listed or self.own
 
 
 def collect(course: Course, paths: list[Path], roster: Roster, *, lab: str | None = None,
@@ -77,26 +95,27 @@ def collect(course: Course, paths: list[Path], roster: Roster, *, lab: str | Non
 
     Args:
         lab: take only this lab's notebooks; others are held as "in the wrong lab".
-        assign: file name or label -> learner's id, where the instructor decides.
+        assign: a file's label or, where only one file has it, its bare name -> learner's id: the instructor decides.
         times: learner's id -> when they handed in, where a platform's own list counts and not the files.
 
     Returns:
         A `Report` with one line a file. One bad file never stops the others.
 
     Raises:
-        CourseError: for a lab that is not released.
+        CourseError: for a lab that is not released, or an assignment that fits no file or more than one.
         FileNotFoundError: for a path that does not exist.
     """
     released = {name: nbformat.read(course.release(name), as_version=4) for name in course.labs
                 if course.release(name).exists()}
     if lab is not None and lab not in released:
         raise CourseError(f"'{lab}' is not released; released are: {', '.join(released) or 'none (run make release)'}")
+    assigned = _assigned(paths, assign or {})
     report = Report()
     candidates: dict[tuple[str, str], list[Candidate]] = {}
     for path in paths:
         for item in incoming(path):
             progress(item.label)
-            candidate = _sort_safely(course, item, released, roster, lab, assign or {}, times or {}, report)
+            candidate = _sort_safely(course, item, released, roster, lab, assigned, times or {}, report)
             if candidate is not None:
                 candidates.setdefault((candidate.line.learner, candidate.line.lab), []).append(candidate)
     for (learner, name), files in sorted(candidates.items()):
@@ -110,6 +129,28 @@ def collect(course: Course, paths: list[Path], roster: Roster, *, lab: str | Non
     return report
 
 
+def _assigned(paths: list[Path], assign: dict[str, str]) -> dict[str, str]:
+    """File's label -> learner's id. Raises `CourseError` for an assignment that does not fit exactly one file."""
+    if not assign:
+        return {}
+    files = [(item.label, _name(item)) for path in paths for item in incoming(path) if not item.ignored]
+    assigned = {}
+    for given, identity in assign.items():
+        fits = [label for label, _ in files if label == given] or [label for label, name in files if name == given]
+        if not fits:
+            raise CourseError(f"--assign {given}: none of the files has this name")
+        if len(fits) > 1:
+            what = f"give the whole name, for example {fits[0]}" if len(set(fits)) > 1 else "collect one PATH at a time"
+            raise CourseError(f"--assign {given} fits {len(fits)} files: {what}")
+        assigned[fits[0]] = identity
+    return assigned
+
+
+def _name(item: Incoming) -> str:
+    """The file's own name; "" for the zip that `collect` was given, whose name says nothing of a learner."""
+    return item.parts[-1] if item.parts else ""
+
+
 def _sort_safely(course: Course, item: Incoming, *rest) -> Candidate | None:
     """`_sort`, with one promise more: whatever is in a file, the next one gets its turn, and this one is kept and told."""
     try:
@@ -120,7 +161,7 @@ def _sort_safely(course: Course, item: Incoming, *rest) -> Candidate | None:
         line.notes.append(f"could not be sorted ({type(error).__name__}: {shown(str(error))}); a fault of inferlab: tell us")
         if item.data is not None:
             line.lab = line.learner = ""
-            _keep(course, item, line, item.received, hashlib.sha256(item.data).hexdigest())
+            _keep(course, item, line, _whole(item.received), hashlib.sha256(item.data).hexdigest())
         return None
 
 
@@ -146,9 +187,11 @@ def _sort(course: Course, item: Incoming, released: dict, roster: Roster, wanted
             line.notes.append(problem)
         elif wanted and line.lab != wanted:
             line.notes.append(f"in the wrong lab: this is {line.lab}, not {wanted}")
-    owner = whose(item.parts, handed_in, roster, line.lab)
-    given = assign.get(item.label) or assign.get(item.parts[-1])
-    if given:
+        elif named := _named_otherwise(_name(item), line.lab, released):
+            line.notes.append(f"its name says {named}, its cells are {line.lab}")
+    owner = whose((*item.parts[:-1], _without_prefix(_name(item))), handed_in, roster, line.lab)
+    given = assign.get(item.label)
+    if given is not None:
         owner.id, owner.problem, owner.by = given, "", "the instructor"
         if given not in roster:
             owner.id, owner.problem = None, f"assigned to '{given}', who is not in the roster"
@@ -159,9 +202,13 @@ def _sort(course: Course, item: Incoming, released: dict, roster: Roster, wanted
     if item.data is None:
         return None
     sha = hashlib.sha256(item.data).hexdigest()
-    received = times.get(line.learner) or _received(handed_in, owner.received, item, line, course.due.get(line.lab))
-    line.received = received.isoformat(timespec="seconds")
-    _keep(course, item, line, received, sha)
+    own, note = _own_time(handed_in, owner.received, item, course.due.get(line.lab))
+    listed = times.get(line.learner)
+    if note and listed is None:
+        line.notes.append(note)
+    own = _first_time(course, line, _whole(own), sha)
+    line.received = (listed or own).isoformat(timespec="seconds")
+    _keep(course, item, line, own, sha)
     if handed_in is None or not line.lab or not line.learner or (wanted and line.lab != wanted):
         return None
     try:
@@ -169,7 +216,16 @@ def _sort(course: Course, item: Incoming, released: dict, roster: Roster, wanted
     except nbformat.ValidationError as error:
         line.notes.append(f"its cells cannot be made a valid notebook: {error.message[:200]}")
         return None
-    return Candidate(line, mended, received, sha)
+    return Candidate(line, mended, own, listed, sha)
+
+
+def _named_otherwise(file: str, lab: str, released: dict) -> str:
+    """The number of another released lab in a file's name (`lab02`); "" where it has none, or this lab's as well."""
+    numbers = {int(match[1]) for match in LAB_NUMBER.finditer(file)}
+    own = LAB_NUMBER.match(lab)
+    if own and int(own[1]) in numbers:
+        return ""
+    return next((found[0] for name in released if (found := LAB_NUMBER.match(name)) and int(found[1]) in numbers), "")
 
 
 def which_lab(handed_in: HandedIn, released: dict[str, nbformat.NotebookNode]) -> tuple[str, str]:
@@ -196,46 +252,79 @@ def which_lab(handed_in: HandedIn, released: dict[str, nbformat.NotebookNode]) -
     return "", "no cell of it is known from any released lab"
 
 
-def _received(handed_in: HandedIn | None, by_platform: datetime | None, item: Incoming, line: Line, due: datetime | None) -> datetime:
-    """When it was handed in: the platform's word, then the file's own stamp, then the file's time.
+def _own_time(handed_in: HandedIn | None, by_platform: datetime | None, item: Incoming, due: datetime | None) -> tuple[datetime, str]:
+    """When a file says that it was handed in, and what the instructor should know about that time.
 
-    A stamp is the learner's own word. Where it alone makes a file one that came in time, the report says so.
+    The time in a name that the platform made comes first, then the file's own stamp, then the file's time. A stamp is
+    the learner's own word. Where it alone makes a file one that came in time, the note says so.
     """
     if by_platform is not None:
-        return by_platform
+        return by_platform, ""
     about = handed_in.metadata.get("inferlab") if handed_in is not None else None
     stamp = about.get("submitted") if isinstance(about, dict) else None
-    if isinstance(stamp, str):
-        try:
-            time = datetime.fromisoformat(stamp)
-            time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-        except (ValueError, OverflowError):
-            line.notes.append("its own time of handing in cannot be read: the file's time counts")
-            return item.received
-        if time > max(item.received, datetime.now(UTC)) + timedelta(days=1):
-            line.notes.append(f"says it was handed in at {time.isoformat()}, which is still to come: the file's time counts")
-            return item.received
-        if due is not None and time <= due < item.received:
-            line.notes.append(f"in time by its own stamp ({time.isoformat(timespec='seconds')}) only, the file's time is {item.received.isoformat(timespec='seconds')}: "
-                              "compare with the platform's list (collect --times)")
-        return time
-    return item.received
+    if not isinstance(stamp, str):
+        return item.received, ""
+    try:
+        time = datetime.fromisoformat(stamp)
+        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return item.received, "its own time of handing in cannot be read: the file's time counts"
+    if time > max(item.received, datetime.now(UTC)) + timedelta(days=1):
+        return item.received, f"says it was handed in at {time.isoformat()}, which is still to come: the file's time counts"
+    if due is not None and time <= due < item.received:
+        return time, (f"in time by its own stamp ({time.isoformat(timespec='seconds')}) only, the file's time is "
+                      f"{item.received.isoformat(timespec='seconds')}: compare with the platform's list (collect --times)")
+    return time, ""
+
+
+def _first_time(course: Course, line: Line, time: datetime, sha: str) -> datetime:
+    """The earliest time at which these bytes arrived: `time`, or that of a copy kept for this learner or held.
+
+    A copy is known by its content. The file's name, which the learner may have chosen, decides nothing.
+    """
+    folders = {_kept_in(course, line), course.root / "collected" / "held"}
+    for path in (path for folder in folders for path in folder.glob(f"*-{sha[:12]}-*")):
+        match = KEPT.match(path.name)
+        if match and hashlib.sha256(path.read_bytes()).hexdigest() == sha:
+            time = min(time, datetime.strptime(match["time"], KEPT_TIME).replace(tzinfo=UTC))
+    return time
+
+
+def _whole(time: datetime) -> datetime:
+    """A time in whole seconds, as names in `collected/` have it."""
+    return time.replace(microsecond=0)
+
+
+def _kept_in(course: Course, line: Line) -> Path:
+    """The folder in `collected/` for a file: of its lab and learner where both are known, else `held/`."""
+    collected = course.root / "collected"
+    return collected / line.lab / line.learner if line.lab and line.learner else collected / "held"
+
+
+def _without_prefix(name: str) -> str:
+    """The name that a file in `collected/` came with."""
+    while match := KEPT.match(name):
+        name = name[match.end():]
+    return name
 
 
 def _keep(course: Course, item: Incoming, line: Line, received: datetime, sha: str) -> None:
-    """Keep the file as it came: by lab and learner where they are known, else under `held/`."""
-    known = line.lab and line.learner
-    folder = course.root / "collected" / line.lab / line.learner if known else course.root / "collected" / "held"
+    """Keep the file as it came; `received` goes into its name."""
+    folder = _kept_in(course, line)
     folder.mkdir(parents=True, exist_ok=True)
-    safe = re.sub(r"[^\w.-]+", "_", item.parts[-1])[-60:].lstrip(".") or "file"
-    path = folder / f"{received:%Y%m%dT%H%M%SZ}-{sha[:12]}-{safe}"
+    name = re.sub(r"[^\w.-]+", "_", _without_prefix(_name(item)))
+    # A file system counts a name's bytes, and a letter may take four of them.
+    safe = name.encode()[-120:].decode("utf-8", "ignore").lstrip(".") or "file"
+    path = folder / f"{received:{KEPT_TIME}}-{sha[:12]}-{safe}"
     if not path.exists():
         path.write_bytes(item.data)
+        os.utime(path, (item.received.timestamp(),) * 2)
 
 
 def _place(course: Course, learner: str, lab: str, files: list[Candidate], released: nbformat.NotebookNode) -> None:
     """Put the latest of a learner's notebooks into `submitted/`; the others stay in `collected/`."""
-    files = sorted(files, key=lambda candidate: candidate.received)
+    _share_first_times(files)
+    files = sorted(files, key=lambda candidate: (candidate.received, candidate.own))
     latest = files[-1]
     for candidate in files[:-1]:
         candidate.line.status = "older"
@@ -245,14 +334,17 @@ def _place(course: Course, learner: str, lab: str, files: list[Candidate], relea
     target = course.submitted(learner, lab)
     state_path = course.root / "collected" / lab / learner / "current.json"
     state = json.loads(state_path.read_text("utf-8")) if state_path.exists() and target.exists() else {}
-    if state and datetime.fromisoformat(state["received"]) > latest.received:
+    received, listed = _time_that_counts(latest, state)
+    overrules = listed and not state.get("listed")  # a list's time is not to be compared with a file's
+    if state and state["sha256"] != latest.sha and not overrules and datetime.fromisoformat(state["received"]) > received:
         latest.line.status = "older"
         latest.line.notes.append(f"kept, not used: the one collected before, of {state['received']}, is later")
         return
+    latest.line.received = received.isoformat(timespec="seconds")
     latest.line.notes += latest.mended.notes
-    fresh = {"sha256": latest.sha, "received": latest.received.isoformat(), "release":
-             released.metadata.get("inferlab", {}).get("release", "")}
-    if state == fresh:
+    fresh = {"sha256": latest.sha, "received": received.isoformat(), "listed": listed,
+             "release": released.metadata.get("inferlab", {}).get("release", "")}
+    if {"listed": False} | state == fresh:
         latest.line.status = "unchanged"
         return
     if target.exists() and not state:
@@ -261,12 +353,31 @@ def _place(course: Course, learner: str, lab: str, files: list[Candidate], relea
     fresh_folder = target.parent.with_name(f".{lab}.new")
     shutil.rmtree(fresh_folder, ignore_errors=True)
     write_notebook(latest.mended.notebook, fresh_folder / target.name)
-    (fresh_folder / "timestamp.txt").write_text(latest.received.strftime(TIMESTAMP), "utf-8")
+    (fresh_folder / "timestamp.txt").write_text(received.strftime(TIMESTAMP), "utf-8")
     if target.parent.exists():
         shutil.rmtree(target.parent)
     fresh_folder.rename(target.parent)
     state_path.write_text(json.dumps(fresh), "utf-8")
     latest.line.status = "collected"
+
+
+def _time_that_counts(latest: Candidate, state: dict) -> tuple[datetime, bool]:
+    """When the latest file was handed in, and whether a list says so. Only a list moves the time of bytes that were
+    collected before (`state`) to a later one."""
+    if latest.listed is None and state.get("sha256") == latest.sha:
+        before, listed = datetime.fromisoformat(state["received"]), state.get("listed", False)
+        return (before if listed else min(before, latest.own)), listed
+    return latest.received, latest.listed is not None
+
+
+def _share_first_times(files: list[Candidate]) -> None:
+    """Give files with the same bytes the earliest time of them."""
+    first: dict[str, datetime] = {}
+    for candidate in files:
+        first[candidate.sha] = min(first.get(candidate.sha, candidate.own), candidate.own)
+    for candidate in files:
+        candidate.own = first[candidate.sha]
+        candidate.line.received = candidate.received.isoformat(timespec="seconds")
 
 
 def _keep_unknown(course: Course, learner: str, lab: str, target: Path) -> None:
@@ -293,14 +404,13 @@ def read_times(path: Path, roster: Roster) -> dict[str, datetime]:
     """Times of handing in from a CSV with the columns `id` (any of a learner's names) and `time` (ISO 8601, UTC unless
     it says otherwise). Raises `CourseError` for a line that cannot be used."""
     times = {}
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        for number, row in enumerate(csv.DictReader(stream), start=2):
-            identity = roster.resolve(row.get("id") or "")
-            try:
-                time = datetime.fromisoformat((row.get("time") or "").strip())
-            except ValueError as error:
-                raise CourseError(f"{path.name}, line {number}: {error}") from error
-            if identity is None:
-                raise CourseError(f"{path.name}, line {number}: '{row.get('id')}' is not in the roster")
-            times[identity] = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    for number, row in enumerate(csv.DictReader(io.StringIO(read_text(path))), start=2):
+        identity = roster.resolve(row.get("id") or "")
+        try:
+            time = datetime.fromisoformat((row.get("time") or "").strip())
+        except ValueError as error:
+            raise CourseError(f"{path.name}, line {number}: {error}") from error
+        if identity is None:
+            raise CourseError(f"{path.name}, line {number}: '{row.get('id')}' is not in the roster")
+        times[identity] = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     return times

@@ -6,12 +6,36 @@ import tomllib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from inferlab import __version__
 
 
 class CourseError(ValueError):
     """The course folder or its settings cannot be used as they are; the message says what to change."""
+
+
+SETTINGS: dict[str, dict[str, type]] = {
+    "learners": {"repository": str, "branch": str, "wheel": str},
+    "late": {"per_day": float, "at_most": float, "free_days": int},
+    "gradebook": {"url": str},
+    "publish": {"shown": list},
+}
+"""The tables of `course.toml` with their keys, apart from `labs`, which has a table for each lab."""
+LAB_SETTINGS: dict[str, type] = {"due": datetime}
+KINDS = {
+    str: "a text", list: "a list", dict: "a table", float: "a share from 0 to 1", int: "a whole number from 0",
+    datetime: "a date and time, for example 2027-01-15T23:59:00Z",
+}
+"""What a value must be, in words."""
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that an instructor wrote. Raises `CourseError` when it is not UTF-8."""
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CourseError(f"{path} is not UTF-8 ({error}); save it as UTF-8") from error
 
 
 def own_tools_first() -> None:
@@ -49,14 +73,10 @@ class Course:
         root = Path(root).resolve()
         if not (root / "notebooks").is_dir():
             raise CourseError(f"{root} is not a course: it has no notebooks/ folder (use --course DIR)")
-        path = root / "course.toml"
-        try:
-            settings = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
-        except tomllib.TOMLDecodeError as error:
-            raise CourseError(f"course.toml: {error}") from error
-        learners, late = settings.get("learners", {}), settings.get("late", {})
-        due = {lab: _utc(lab, values["due"]) for lab, values in settings.get("labs", {}).items() if "due" in values}
         defaults = cls(root)
+        settings = _settings(root / "course.toml", {*defaults.labs, *defaults.built})
+        learners, late = settings.get("learners", {}), settings.get("late", {})
+        due = {lab: _utc(values["due"]) for lab, values in settings.get("labs", {}).items() if "due" in values}
         return cls(
             root,
             learners.get("repository", defaults.repository),
@@ -72,6 +92,11 @@ class Course:
         """Names of the labs that are written as text, in order."""
         return sorted(path.parent.name for path in (self.root / "notebooks").glob("*/*.py")
                       if path.stem == path.parent.name)
+
+    @property
+    def built(self) -> list[str]:
+        """Names of the labs that lie in `source/` or `release/`, whether or not their text is here."""
+        return sorted({path.name for kind in ("source", "release") for path in (self.root / kind).glob("*/") if path.is_dir()})
 
     def require(self, lab: str) -> str:
         """`lab` itself when the course has it. Raises `CourseError` that lists the labs there are."""
@@ -126,7 +151,36 @@ class Course:
         return f"[![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)]({target})"
 
 
-def _utc(lab: str, value: object) -> datetime:
-    if not isinstance(value, datetime):
-        raise CourseError(f"course.toml: labs.{lab}.due must be a date and time, for example 2027-01-15T23:59:00Z")
-    return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
+def _settings(path: Path, labs: set[str]) -> dict[str, Any]:
+    """What `course.toml` says. Raises `CourseError` for anything in it that would have no effect or cannot be used."""
+    try:
+        settings = tomllib.loads(read_text(path)) if path.exists() else {}
+    except tomllib.TOMLDecodeError as error:
+        raise CourseError(f"course.toml: {error}") from error
+    _only(settings, "", {name: dict for name in (*SETTINGS, "labs")})
+    for name, values in settings.items():
+        if name != "labs":
+            _only(values, name, SETTINGS[name])
+    for lab, values in settings.get("labs", {}).items():
+        if lab not in labs:
+            raise CourseError(f"course.toml: no lab called '{lab}'; there is: {', '.join(sorted(labs)) or 'none'}")
+        _only({lab: values}, "labs", {lab: dict})
+        _only(values, f"labs.{lab}", LAB_SETTINGS)
+    return settings
+
+
+def _only(values: dict[str, Any], table: str, known: dict[str, type]) -> None:
+    """Raise `CourseError` for a key that is not `known` or a value of another type or size."""
+    for key, value in values.items():
+        where = f"course.toml: {table}.{key}" if table else f"course.toml: {key}"
+        if key not in known:
+            raise CourseError(f"{where} is not a setting; there is: {', '.join(known)}")
+        kind = known[key]
+        if isinstance(value, bool) or not isinstance(value, int | float if kind is float else kind):
+            raise CourseError(f"{where} must be {KINDS[kind]}")
+        if (kind is float and not 0 <= value <= 1) or (kind is int and value < 0):
+            raise CourseError(f"{where} is {value}; it must be {KINDS[kind]}")
+
+
+def _utc(time: datetime) -> datetime:
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

@@ -6,6 +6,7 @@ labs' deadlines, so the same data always give the same penalties.
 """
 
 import csv
+import io
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,8 +14,7 @@ from pathlib import Path
 
 from nbgrader.plugins import LateSubmissionPlugin
 
-from .collect import TIMESTAMP
-from .course import Course, CourseError, LatePolicy
+from .course import Course, CourseError, LatePolicy, read_text
 from .roster import Roster
 
 DAY = timedelta(days=1)
@@ -47,27 +47,26 @@ def read_extensions(path: Path, roster: Roster, labs: list[str]) -> dict[tuple[s
     if not path.exists():
         return {}
     found: dict[tuple[str, str], Extension] = {}
-    with path.open(encoding="utf-8-sig", newline="") as stream:
-        for number, row in enumerate(csv.DictReader(stream), start=2):
-            where = f"{path.name}, line {number}"
-            identity, lab = roster.resolve(row.get("id") or ""), (row.get("lab") or "").strip()
-            until, days = (row.get("until") or "").strip(), (row.get("days") or "").strip()
-            if identity is None:
-                raise CourseError(f"{where}: '{row.get('id')}' is not in the roster")
-            if lab not in labs:
-                raise CourseError(f"{where}: no lab called '{lab}'")
-            if (identity, lab) in found:
-                raise CourseError(f"{where}: a second extension of {identity} in {lab}")
-            if not until and not days:
-                raise CourseError(f"{where}: neither until nor days")
-            try:
-                time = datetime.fromisoformat(until) if until else None
-                extension = Extension(time.replace(tzinfo=time.tzinfo or UTC) if time else None, float(days or 0))
-            except ValueError as error:
-                raise CourseError(f"{where}: {error}") from error
-            if not 0 <= extension.days < 1000:
-                raise CourseError(f"{where}: {days} days")
-            found[identity, lab] = extension
+    for number, row in enumerate(csv.DictReader(io.StringIO(read_text(path))), start=2):
+        where = f"{path.name}, line {number}"
+        identity, lab = roster.resolve(row.get("id") or ""), (row.get("lab") or "").strip()
+        until, days = (row.get("until") or "").strip(), (row.get("days") or "").strip()
+        if identity is None:
+            raise CourseError(f"{where}: '{row.get('id')}' is not in the roster")
+        if lab not in labs:
+            raise CourseError(f"{where}: no lab called '{lab}'")
+        if (identity, lab) in found:
+            raise CourseError(f"{where}: a second extension of {identity} in {lab}")
+        if not until and not days:
+            raise CourseError(f"{where}: neither until nor days")
+        try:
+            time = datetime.fromisoformat(until) if until else None
+            extension = Extension(time.replace(tzinfo=time.tzinfo or UTC) if time else None, float(days or 0))
+        except ValueError as error:
+            raise CourseError(f"{where}: {error}") from error
+        if not 0 <= extension.days < 1000:
+            raise CourseError(f"{where}: {days} days")
+        found[identity, lab] = extension
     return found
 
 
@@ -95,11 +94,18 @@ def share_lost(policy: LatePolicy, late: timedelta) -> float:
 
 
 def received_times(course: Course) -> dict[tuple[str, str], datetime]:
-    """When each (learner, lab) in `submitted/` was handed in, from its timestamp."""
+    """When each (learner, lab) in `submitted/` was handed in, from its timestamp: a time as nbgrader reads it, which may
+    be written by hand. Raises `CourseError` for one that is not a time."""
+    from nbgrader.utils import parse_utc
+
     times = {}
-    for path in (course.root / "submitted").glob("*/*/timestamp.txt"):
-        time = datetime.strptime(path.read_text("utf-8").strip(), TIMESTAMP).replace(tzinfo=UTC)
-        times[path.parent.parent.name, path.parent.name] = time
+    for path in sorted((course.root / "submitted").glob("*/*/timestamp.txt")):
+        text = read_text(path).strip()
+        try:
+            if text:  # nbgrader takes an empty one for none
+                times[path.parent.parent.name, path.parent.name] = parse_utc(text).replace(tzinfo=UTC)
+        except (ValueError, OverflowError) as error:
+            raise CourseError(f"{path}: '{text[:60]}' is not a time, for example 2027-01-15 23:59:00 UTC") from error
     return times
 
 
@@ -113,13 +119,15 @@ def apply(course: Course, roster: Roster, lab: str, db_url: str | None = None) -
     if lab not in course.due:
         return {}
     extensions = read_extensions(course.extensions, roster, course.labs)
-    every = allowances(course.due, course.late, received_times(course), extensions, roster)
+    received = received_times(course)
+    every = allowances(course.due, course.late, received, extensions, roster)
     mine = {learner: allowance for (learner, where), allowance in every.items() if where == lab}
     with Gradebook(db_url or course.gradebook_url) as gradebook:
         gradebook.update_or_create_assignment(lab, duedate=_naive(course.due[lab]))
         for learner, allowance in mine.items():
             gradebook.update_or_create_student(learner)
-            submission = gradebook.update_or_create_submission(lab, learner)
+            # Before anything is graded as well: nbgrader's own autograde then knows the extension.
+            submission = gradebook.update_or_create_submission(lab, learner, timestamp=_naive(received[learner, lab]))
             submission.extension = allowance.deadline - course.due[lab]
             gradebook.db.commit()
             try:

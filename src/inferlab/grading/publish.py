@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 
 from .build import build_release, build_source, write_notebook
-from .course import Course, CourseError
+from .course import Course, CourseError, read_text
 from .leaks import Leak, find_leaks
 
 MANIFEST = "MANIFEST.txt"
@@ -76,7 +76,7 @@ def publish(course: Course, folder: Path, *, package_root: Path | None = None) -
 def allowed_texts(course: Course) -> list[str]:
     """Texts that may be shown although a solution says the same: `[publish] shown = [...]` in course.toml."""
     path = course.root / "course.toml"
-    settings = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    settings = tomllib.loads(read_text(path)) if path.exists() else {}
     return list(settings.get("publish", {}).get("shown", []))
 
 

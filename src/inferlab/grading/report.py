@@ -16,6 +16,9 @@ from .plan import make_job
 from .reading import UnreadableError
 from .results import Results
 from .sourcebook import read_file, sanitized
+from .stock import learners_of
+
+BY_HAND = "points by hand from before this grading stand: confirm them with --set, or take them back in formgrader"
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,15 @@ def _submissions(gradebook, lab: str | None):
     for assignment in gradebook.assignments:
         if lab is None or assignment.name == lab:
             for submission in gradebook.assignment_submissions(assignment.name):
-                yield assignment, submission
+                if is_graded(submission):
+                    yield assignment, submission
+
+
+def is_graded(submission) -> bool:
+    """Whether a submission in the gradebook has points. One that waits for grading, or whose grading failed, has none,
+    and its score of 0 means nothing."""
+    return any(grade.auto_score is not None or grade.manual_score is not None
+               for notebook in submission.notebooks for grade in notebook.grades)
 
 
 def grades(course: Course, lab: str | None = None, db_url: str | None = None) -> list[Grade]:
@@ -68,6 +79,13 @@ def grades(course: Course, lab: str | None = None, db_url: str | None = None) ->
     return sorted(rows, key=lambda row: (row.lab, row.learner))
 
 
+def not_graded(course: Course, rows: list[Grade], lab: str | None = None) -> list[tuple[str, str]]:
+    """(learner, lab) of what lies in `submitted/` and has no row in `rows`; of one lab when it is given."""
+    graded = {(row.learner, row.lab) for row in rows}
+    return [(learner, name) for name in ([lab] if lab else course.labs) for learner in learners_of(course.root, name)
+            if (learner, name) not in graded]
+
+
 def write_csv(rows: list[Grade], path: Path) -> None:
     """`grades.csv`: UTF-8 with a byte order mark, so that a spreadsheet reads names in every alphabet."""
     stream = io.StringIO()
@@ -79,7 +97,7 @@ def write_csv(rows: list[Grade], path: Path) -> None:
 
 def _inert(value: object) -> object:
     """A text that a spreadsheet would run as a formula, made text."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t") else value
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
 
 
 def to_review(course: Course, lab: str | None = None, db_url: str | None = None) -> list[dict]:
@@ -88,11 +106,13 @@ def to_review(course: Course, lab: str | None = None, db_url: str | None = None)
     with _gradebook(course, db_url) as gradebook:
         for assignment, submission in _submissions(gradebook, lab):
             items += [{"learner": submission.student.id, "lab": assignment.name, "check": grade.name,
-                       "score": float(grade.score), "maximum": float(grade.max_score), "why": []}
+                       "score": float(grade.score), "maximum": float(grade.max_score),
+                       "why": [BY_HAND] if grade.manual_score is not None else []}
                       for notebook in submission.notebooks for grade in notebook.grades if grade.needs_manual_grade]
     for item in items:
         outcome = (kept_result(course, item["lab"], item["learner"]) or {"checks": {}})["checks"].get(item["check"], {})
-        item["why"] = list(outcome.get("flags", [])) or [outcome.get("error") or "flagged in formgrader"]
+        error = [outcome["error"]] if outcome.get("error") else []
+        item["why"] = [*(outcome.get("flags") or error), *item["why"]] or ["flagged in formgrader"]
         item["evidence"] = [text for part in outcome.get("parts", []) if part["state"] in ("review", "broken")
                             for text in part["evidence"]]
     return sorted(items, key=lambda item: (item["lab"], item["check"], item["learner"]))
@@ -110,27 +130,6 @@ def kept_result(course: Course, lab: str, learner: str) -> dict | None:
         return None
     return next((found for mode in ("sandbox", "none")
                  if (found := Results(course.root / ".grading", mode).get(job)) is not None), None)
-
-
-def give_points(course: Course, lab: str, learner: str, check: str, points: float, db_url: str | None = None) -> dict:
-    """Give a check's points by hand and take it off the list to review; returns what now stands.
-
-    `check` is the check's name, with or without `check-`. Raises `ValueError` for points outside 0 to its maximum or a
-    grade that does not exist.
-    """
-    from nbgrader.api import MissingEntry
-
-    name = check if check.startswith("check-") else f"check-{check}"
-    with _gradebook(course, db_url) as gradebook:
-        try:
-            grade = gradebook.find_grade(name, lab, lab, learner)
-        except MissingEntry as error:
-            raise ValueError(f"{learner} has no graded check '{name}' in {lab}") from error
-        if not 0 <= points <= grade.max_score:
-            raise ValueError(f"{points:g} points: {name} has 0 to {grade.max_score:g}")
-        grade.manual_score, grade.needs_manual_grade = points, False
-        gradebook.db.commit()
-        return {"learner": learner, "lab": lab, "check": name, "score": float(grade.score), "maximum": float(grade.max_score)}
 
 
 # -- similar answers ---------------------------------------------------------------------------------------------------

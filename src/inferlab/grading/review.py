@@ -1,9 +1,9 @@
-"""Explanations that a person must decide: open slots in groups of similar answers, decisions kept across regrading.
+"""What a person decides: explanations in groups of similar answers, or one learner's check; kept across regrading.
 
-`inferlab review LAB` lists the groups; `--give GROUP POINTS` decides a whole group. A decision is data, in
-`reviews/LAB.json` of the course: which check, which text (by its hash), how many points. It holds for exactly that
-text. After every autograde the decisions are applied again as manual scores; where a learner has handed in another
-text since, the old decision no longer holds and the slot is open again.
+`inferlab review LAB --groups` lists the groups; `--give GROUP POINTS` decides a whole group, `--set` one learner's check.
+A decision is data, in `reviews/LAB.json` of the course: which check, which answer (by its hash), how many points. It
+holds for exactly that answer. After every autograde the decisions are applied again as manual scores; where a learner has
+handed in another answer since, the old decision no longer holds and the check has the points that grading gave it.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ LIKE = 0.72
 
 @dataclass(frozen=True)
 class Decision:
-    """Points given by a person to one text of one check. `learners` had it when it was decided."""
+    """Points given by a person to one answer to one check. `learners` have got them; nobody else will if `alone`, else
+    whoever writes the same."""
 
     check: str
     answer: str
@@ -39,6 +40,7 @@ class Decision:
     learners: tuple[str, ...]
     when: str
     note: str = ""
+    alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,9 +93,20 @@ def explained_by(source: nbformat.NotebookNode) -> dict[str, str]:
             if cell.metadata.get("inferlab", {}).get("of") in names and "nbgrader" in cell.metadata}
 
 
-def _written(course: Course, lab: str, learner: str, source: nbformat.NotebookNode) -> dict[str, str]:
-    notebook, _notes = sanitized(read_file(course.submitted(learner, lab)), source)
-    return make_job(notebook, source)["explanations"]
+def answers(notebook: nbformat.NotebookNode, source: nbformat.NotebookNode) -> dict[str, str]:
+    """Grade cell's name -> the hash of the answer that it grades: an explanation's fields, or all the code that the
+    learner wrote, any of which a check of code may run."""
+    given = {cell.id for cell in source.cells if "exercise" not in cell.metadata.get("inferlab", {})}
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code" and cell.id not in given)
+    code_hash = hashlib.sha256(code.encode()).hexdigest()[:24]
+    found = {cell.metadata.nbgrader.grade_id: code_hash for cell in source.cells if cell.metadata.get("nbgrader", {}).get("grade")}
+    written = make_job(notebook, source)["explanations"]
+    return found | {check: fingerprint(answer_to(check, of, written)) for check, of in explained_by(source).items()}
+
+
+def _graded(course: Course, lab: str, learner: str, source: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """The notebook that the marks in the gradebook are for; a later one may lie in `submitted/`."""
+    return sanitized(read_file(course.root / "autograded" / learner / lab / f"{lab}.ipynb"), source)[0]
 
 
 # -- the list -------------------------------------------------------------------------------------------------------
@@ -110,7 +123,7 @@ def open_slots(course: Course, lab: str, db_url: str | None = None) -> list[Open
             continue
         learner = item["learner"]
         if learner not in texts:
-            texts[learner] = _written(course, lab, learner, source)
+            texts[learner] = make_job(_graded(course, lab, learner, source), source)["explanations"]
         text = answer_to(item["check"], graded[item["check"]], texts[learner])
         found.append(Open(learner, item["check"], item["maximum"], text, fingerprint(text), tuple(item["why"]), tuple(item.get("evidence", ()))))
     return found
@@ -160,7 +173,8 @@ def decisions(root: Path, lab: str) -> list[Decision]:
         return []
     try:
         rows = json.loads(path.read_text("utf-8"))["decisions"]
-        return [Decision(r["check"], r["answer"], float(r["points"]), tuple(r["learners"]), r["when"], r.get("note", "")) for r in rows]
+        return [Decision(r["check"], r["answer"], float(r["points"]), tuple(r["learners"]), r["when"], r.get("note", ""), r.get("alone", False))
+                for r in rows]
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} cannot be read as decisions ({error}); mend or remove it") from error
 
@@ -184,11 +198,11 @@ def decide(course: Course, lab: str, group: Group, points: float, note: str = ""
 
     if not 0 <= points <= group.maximum:
         raise ValueError(f"{points:g} points: {group.check} has 0 to {group.maximum:g}")
-    when = datetime.now(UTC).isoformat(timespec="seconds")
+    when = _now()
     new = [Decision(group.check, answer, points, tuple(s.learner for s in group.slots if s.answer == answer), when, note)
            for answer in sorted({s.answer for s in group.slots})]
     replaced = {(d.check, d.answer) for d in new}
-    _keep(course.root, lab, [d for d in decisions(course.root, lab) if (d.check, d.answer) not in replaced] + new)
+    _keep(course.root, lab, [d for d in decisions(course.root, lab) if d.alone or (d.check, d.answer) not in replaced] + new)
     with Gradebook(db_url or course.gradebook_url) as gradebook:
         for slot in group.slots:
             grade = gradebook.find_grade(slot.check, lab, lab, slot.learner)
@@ -197,34 +211,69 @@ def decide(course: Course, lab: str, group: Group, points: float, note: str = ""
     return new
 
 
+def give_points(course: Course, lab: str, learner: str, check: str, points: float, note: str = "", db_url: str | None = None) -> dict:
+    """Give one learner's check its points by hand and take it off the list to review; returns what now stands.
+
+    Kept as a decision on what the learner has handed in. `check` is the check's name, with or without `check-`. Raises
+    `ValueError` for points outside 0 to its maximum or a grade that does not exist.
+    """
+    from nbgrader.api import Gradebook, MissingEntry
+
+    name = check if check.startswith("check-") else f"check-{check}"
+    source = nbformat.read(course.source(course.require(lab)), as_version=4)
+    with Gradebook(db_url or course.gradebook_url) as gradebook:
+        try:
+            grade = gradebook.find_grade(name, lab, lab, learner)
+        except MissingEntry as error:
+            raise ValueError(f"{learner} has no graded check '{name}' in {lab}") from error
+        if not 0 <= points <= grade.max_score:
+            raise ValueError(f"{points:g} points: {name} has 0 to {grade.max_score:g}")
+        answer = answers(_graded(course, lab, learner, source), source)[name]
+        new = Decision(name, answer, points, (learner,), _now(), note, alone=True)
+        others = [d for d in decisions(course.root, lab)
+                  if (d.check, d.answer, d.learners, d.alone) != (new.check, new.answer, new.learners, True)]
+        _keep(course.root, lab, [*others, new])
+        grade.manual_score, grade.needs_manual_grade = points, False
+        gradebook.db.commit()
+        return {"learner": learner, "lab": lab, "check": name, "score": float(grade.score), "maximum": float(grade.max_score)}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 def reapply(gradebook: Any, root: Path, lab: str, learner: str, notebook: nbformat.NotebookNode, source: nbformat.NotebookNode,
             flagged: Iterable[str]) -> list[str]:
     """After an autograde, make what a person decided stand again for this learner; returns the checks decided.
 
     `notebook` is what was graded, `flagged` the grade cells that ask for review this time. A decision holds for the
-    text it was made on, whoever wrote it; a learner's score by a decision on an older text is taken back. The
-    caller commits.
+    answer it was made on, whoever wrote it unless it was made for its learners alone; a learner's score by a decision
+    on an older answer is taken back. The caller commits.
     """
     kept = decisions(root, lab)
     if not kept:
         return []
     flagged = set(flagged)
-    written = make_job(notebook, source)["explanations"]
-    by_text = {(d.check, d.answer): d for d in kept}
-    earlier = {(d.check, name): d for d in kept for name in d.learners}
-    done = []
-    for check, of in explained_by(source).items():
-        decision = by_text.get((check, fingerprint(answer_to(check, of, written))))
-        if decision is None and (check, learner) not in earlier:
+    for_all = {(d.check, d.answer): d for d in kept if not d.alone}
+    for_learner = {(d.check, d.answer): d for d in kept if learner in d.learners}
+    for_learner |= {(d.check, d.answer): d for d in kept if learner in d.learners and d.alone}
+    earlier = {check for check, _ in for_learner}
+    done: list[Decision] = []
+    for check, answer in answers(notebook, source).items():
+        decision = for_learner.get((check, answer)) or (for_all.get((check, answer)) if check in flagged else None)
+        if decision is None and check not in earlier:
             continue
         grade = gradebook.find_grade(check, lab, lab, learner)
-        if decision is None:
-            if grade.manual_score == earlier[check, learner].points:
-                grade.manual_score, grade.needs_manual_grade = None, check in flagged
-        elif check in flagged or learner in decision.learners:
-            grade.manual_score, grade.needs_manual_grade = min(decision.points, float(grade.max_score)), False
-            done.append(check)
-    return done
+        most = float(grade.max_score)
+        if decision is not None:
+            grade.manual_score, grade.needs_manual_grade = min(decision.points, most), False
+            done.append(decision)
+        elif grade.manual_score in {min(d.points, most) for (name, _), d in for_learner.items() if name == check}:
+            grade.manual_score, grade.needs_manual_grade = None, check in flagged
+    rows = [replace(d, learners=(*d.learners, learner)) if d in done and learner not in d.learners else d for d in kept]
+    if rows != kept:
+        _keep(root, lab, rows)
+    return [decision.check for decision in done]
 
 
 # -- the terminal ---------------------------------------------------------------------------------------------------
@@ -242,14 +291,6 @@ def shown(found: list[Group]) -> str:
                 lines += [f"    | {line}" for line in (slot.text[:1_000] or "(empty)").splitlines()]
                 lines += [f"      found: {text}" for text in slot.evidence[:3]]
     return "\n".join(lines) or "nothing open"
-
-
-def add_arguments(parser: Any) -> None:
-    """The options of `inferlab review` that decide explanations."""
-    parser.add_argument("--groups", action="store_true", help="open explanations only, similar answers together")
-    parser.add_argument("--give", nargs=2, metavar=("GROUP", "POINTS"), help="give every answer of a group these points; kept across regrading")
-    parser.add_argument("--note", default="", help="why, kept with the decision")
-    parser.add_argument("--like", type=float, default=LIKE, metavar="0..1", help=f"how similar the answers of a group are (default {LIKE})")
 
 
 def review_command(course: Course, lab: str, give: tuple[str, float] | None = None, note: str = "", like: float = LIKE,
