@@ -253,7 +253,9 @@ def offload_part(data: dict[str, Any]) -> str:
         kinds[row["kind"]] = kinds.get(row["kind"], 0) + 1
     events = " ".join(f"{what} {name}," for what, name in data["events"]).rstrip(",")
     text = f"The bundled pipeline with model offload, against a plain run: {', '.join(f'{n} {k}' for k, n in kinds.items())}. "
-    text += f"Moves and runs in order: {events}; {data['carried_bytes'] / 1e6:.1f} MB carried in.\n"
+    # runs before moves were listed by their ends have no "order"
+    order = "as they ended" if data.get("order") == "end" else "as they began: what makes room goes out inside a move in, and is out before that ends"
+    text += f"Runs and moves ({order}): {events}; {data['carried_bytes'] / 1e6:.1f} MB carried in.\n"
     return text + ("\nRows that are neither of kind \"device\" nor a hook's:\n\n" + "\n".join(f"- `{row}`" for row in data["unexplained"]) + "\n"
                    if data["unexplained"] else "\nEvery row is of kind \"device\" or a hook's boundary.\n")
 
