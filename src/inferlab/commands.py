@@ -118,7 +118,8 @@ def publish(arguments: argparse.Namespace) -> Answer:
 
 def collect(arguments: argparse.Namespace) -> Answer:
     """`inferlab collect`."""
-    from .grading.collect import collect, read_times
+    from .grading.arrival import read_times
+    from .grading.collect import collect
     from .grading.roster import Roster
 
     course = _course(arguments)

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from inferlab.grading.collect import collect, read_times
+from inferlab.grading.arrival import read_times
+from inferlab.grading.collect import collect
 from inferlab.grading.course import CourseError
 from inferlab.grading.incoming import MAX_FILE, incoming
 

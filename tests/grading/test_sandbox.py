@@ -70,16 +70,16 @@ with Host() as host:
 
 
 def test_an_ordinary_user_gets_the_same_sandbox(tmp_path):
-    """As root this test becomes one; the interpreter may lie in root's home, so it is shown at its place in a mount."""
+    """As root this test becomes one; interpreter and checkout may lie in root's home, and are shown at their places in a mount."""
     line = [sys.executable, "-c", ORDINARY]
     if os.getuid() == 0:
-        base = Path(sys.base_prefix).resolve()
         shown = []
-        if base.is_relative_to("/root"):
-            shown = ["--perms", "0755", "--tmpfs", "/root"]
-            for folder in reversed([p for p in base.parents if p.is_relative_to("/root") and p != Path("/root")]):
-                shown += ["--perms", "0755", "--dir", str(folder)]
-            shown += ["--ro-bind", str(base), str(base)]
+        for folder in (Path(sys.base_prefix).resolve(), Path(__file__).resolve().parents[2]):
+            if folder.is_relative_to("/root"):
+                shown = shown or ["--perms", "0755", "--tmpfs", "/root"]
+                for parent in reversed([p for p in folder.parents if p.is_relative_to("/root") and p != Path("/root")]):
+                    shown += ["--perms", "0755", "--dir", str(parent)]
+                shown += ["--ro-bind", str(folder), str(folder)]
         line = ["bwrap", "--dev-bind", "/", "/", *shown, "--", "setpriv", "--reuid=12345", "--regid=12345",
                 "--clear-groups", *line]
     done = subprocess.run(line, input=json.dumps(JOB), capture_output=True, text=True, timeout=250, check=False,

@@ -6,22 +6,21 @@ nothing that arrives is ever lost or overwritten. A file that cannot be placed w
 The same bytes were handed in when they first arrived: downloading them again makes nobody late.
 """
 
-import csv
 import hashlib
-import io
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import nbformat
 
+from .arrival import first_time, kept_name, own_time, whole, without_prefix
 from .build import write_notebook
-from .course import Course, CourseError, read_text
+from .course import Course, CourseError
 from .incoming import Incoming, incoming, shown
 from .mend import Mended, mend
 from .reading import HandedIn, UnreadableError, grade_id, read
@@ -29,9 +28,6 @@ from .roster import Roster
 from .whose import whose
 
 TIMESTAMP = "%Y-%m-%d %H:%M:%S.%f UTC"
-KEPT_TIME = "%Y%m%dT%H%M%SZ"
-KEPT = re.compile(r"(?P<time>\d{8}T\d{6}Z)-[0-9a-f]{12}-")
-"""How the name of a file in `collected/` begins: when it was handed in, and its content's hash."""
 LAB_NUMBER = re.compile(r"(?<![^\W\d_])lab[ _-]?0*(\d+)", re.IGNORECASE)
 """`lab02`, `Lab 2`; not the end of `collab2`."""
 
@@ -161,7 +157,7 @@ def _sort_safely(course: Course, item: Incoming, *rest) -> Candidate | None:
         line.notes.append(f"could not be sorted ({type(error).__name__}: {shown(str(error))}); a fault of inferlab: tell us")
         if item.data is not None:
             line.lab = line.learner = ""
-            _keep(course, item, line, _whole(item.received), hashlib.sha256(item.data).hexdigest())
+            _keep(course, item, line, whole(item.received), hashlib.sha256(item.data).hexdigest())
         return None
 
 
@@ -189,7 +185,7 @@ def _sort(course: Course, item: Incoming, released: dict, roster: Roster, wanted
             line.notes.append(f"in the wrong lab: this is {line.lab}, not {wanted}")
         elif named := _named_otherwise(_name(item), line.lab, released):
             line.notes.append(f"its name says {named}, its cells are {line.lab}")
-    owner = whose((*item.parts[:-1], _without_prefix(_name(item))), handed_in, roster, line.lab)
+    owner = whose((*item.parts[:-1], without_prefix(_name(item))), handed_in, roster, line.lab)
     given = assign.get(item.label)
     if given is not None:
         owner.id, owner.problem, owner.by = given, "", "the instructor"
@@ -202,11 +198,11 @@ def _sort(course: Course, item: Incoming, released: dict, roster: Roster, wanted
     if item.data is None:
         return None
     sha = hashlib.sha256(item.data).hexdigest()
-    own, note = _own_time(handed_in, owner.received, item, course.due.get(line.lab))
+    own, note = own_time(handed_in, owner.received, item, course.due.get(line.lab))
     listed = times.get(line.learner)
     if note and listed is None:
         line.notes.append(note)
-    own = _first_time(course, line, _whole(own), sha)
+    own = first_time({_kept_in(course, line), course.root / "collected" / "held"}, whole(own), sha)
     line.received = (listed or own).isoformat(timespec="seconds")
     _keep(course, item, line, own, sha)
     if handed_in is None or not line.lab or not line.learner or (wanted and line.lab != wanted):
@@ -252,70 +248,17 @@ def which_lab(handed_in: HandedIn, released: dict[str, nbformat.NotebookNode]) -
     return "", "no cell of it is known from any released lab"
 
 
-def _own_time(handed_in: HandedIn | None, by_platform: datetime | None, item: Incoming, due: datetime | None) -> tuple[datetime, str]:
-    """When a file says that it was handed in, and what the instructor should know about that time.
-
-    The time in a name that the platform made comes first, then the file's own stamp, then the file's time. A stamp is
-    the learner's own word. Where it alone makes a file one that came in time, the note says so.
-    """
-    if by_platform is not None:
-        return by_platform, ""
-    about = handed_in.metadata.get("inferlab") if handed_in is not None else None
-    stamp = about.get("submitted") if isinstance(about, dict) else None
-    if not isinstance(stamp, str):
-        return item.received, ""
-    try:
-        time = datetime.fromisoformat(stamp)
-        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        return item.received, "its own time of handing in cannot be read: the file's time counts"
-    if time > max(item.received, datetime.now(UTC)) + timedelta(days=1):
-        return item.received, f"says it was handed in at {time.isoformat()}, which is still to come: the file's time counts"
-    if due is not None and time <= due < item.received:
-        return time, (f"in time by its own stamp ({time.isoformat(timespec='seconds')}) only, the file's time is "
-                      f"{item.received.isoformat(timespec='seconds')}: compare with the platform's list (collect --times)")
-    return time, ""
-
-
-def _first_time(course: Course, line: Line, time: datetime, sha: str) -> datetime:
-    """The earliest time at which these bytes arrived: `time`, or that of a copy kept for this learner or held.
-
-    A copy is known by its content. The file's name, which the learner may have chosen, decides nothing.
-    """
-    folders = {_kept_in(course, line), course.root / "collected" / "held"}
-    for path in (path for folder in folders for path in folder.glob(f"*-{sha[:12]}-*")):
-        match = KEPT.match(path.name)
-        if match and hashlib.sha256(path.read_bytes()).hexdigest() == sha:
-            time = min(time, datetime.strptime(match["time"], KEPT_TIME).replace(tzinfo=UTC))
-    return time
-
-
-def _whole(time: datetime) -> datetime:
-    """A time in whole seconds, as names in `collected/` have it."""
-    return time.replace(microsecond=0)
-
-
 def _kept_in(course: Course, line: Line) -> Path:
     """The folder in `collected/` for a file: of its lab and learner where both are known, else `held/`."""
     collected = course.root / "collected"
     return collected / line.lab / line.learner if line.lab and line.learner else collected / "held"
 
 
-def _without_prefix(name: str) -> str:
-    """The name that a file in `collected/` came with."""
-    while match := KEPT.match(name):
-        name = name[match.end():]
-    return name
-
-
 def _keep(course: Course, item: Incoming, line: Line, received: datetime, sha: str) -> None:
     """Keep the file as it came; `received` goes into its name."""
     folder = _kept_in(course, line)
     folder.mkdir(parents=True, exist_ok=True)
-    name = re.sub(r"[^\w.-]+", "_", _without_prefix(_name(item)))
-    # A file system counts a name's bytes, and a letter may take four of them.
-    safe = name.encode()[-120:].decode("utf-8", "ignore").lstrip(".") or "file"
-    path = folder / f"{received:{KEPT_TIME}}-{sha[:12]}-{safe}"
+    path = folder / kept_name(received, sha, _name(item))
     if not path.exists():
         path.write_bytes(item.data)
         os.utime(path, (item.received.timestamp(),) * 2)
@@ -398,19 +341,3 @@ def _note_twins(candidates: dict[tuple[str, str], list[Candidate]]) -> None:
             others = sorted(owners[lab, candidate.sha] - {learner})
             if others:
                 candidate.line.notes.append(f"byte for byte the same file as {', '.join(others)} handed in")
-
-
-def read_times(path: Path, roster: Roster) -> dict[str, datetime]:
-    """Times of handing in from a CSV with the columns `id` (any of a learner's names) and `time` (ISO 8601, UTC unless
-    it says otherwise). Raises `CourseError` for a line that cannot be used."""
-    times = {}
-    for number, row in enumerate(csv.DictReader(io.StringIO(read_text(path))), start=2):
-        identity = roster.resolve(row.get("id") or "")
-        try:
-            time = datetime.fromisoformat((row.get("time") or "").strip())
-        except ValueError as error:
-            raise CourseError(f"{path.name}, line {number}: {error}") from error
-        if identity is None:
-            raise CourseError(f"{path.name}, line {number}: '{row.get('id')}' is not in the roster")
-        times[identity] = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
-    return times
