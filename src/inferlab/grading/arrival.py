@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from .course import CourseError, read_text
+from .course import CourseError, in_utc, read_text
 from .incoming import Incoming
 from .reading import HandedIn
 from .roster import Roster
@@ -31,8 +31,7 @@ def own_time(handed_in: HandedIn | None, by_platform: datetime | None, item: Inc
     if not isinstance(stamp, str):
         return item.received, ""
     try:
-        time = datetime.fromisoformat(stamp)
-        time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+        time = in_utc(datetime.fromisoformat(stamp))
     except (ValueError, OverflowError):
         return item.received, "its own time of handing in cannot be read: the file's time counts"
     if time > max(item.received, datetime.now(UTC)) + timedelta(days=1):
@@ -87,5 +86,5 @@ def read_times(path: Path, roster: Roster) -> dict[str, datetime]:
             raise CourseError(f"{path.name}, line {number}: {error}") from error
         if identity is None:
             raise CourseError(f"{path.name}, line {number}: '{row.get('id')}' is not in the roster")
-        times[identity] = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+        times[identity] = in_utc(time)
     return times

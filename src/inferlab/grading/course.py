@@ -76,7 +76,7 @@ class Course:
         defaults = cls(root)
         settings = _settings(root / "course.toml", {*defaults.labs, *defaults.built})
         learners, late = settings.get("learners", {}), settings.get("late", {})
-        due = {lab: _utc(values["due"]) for lab, values in settings.get("labs", {}).items() if "due" in values}
+        due = {lab: in_utc(values["due"]) for lab, values in settings.get("labs", {}).items() if "due" in values}
         return cls(
             root,
             learners.get("repository", defaults.repository),
@@ -182,5 +182,6 @@ def _only(values: dict[str, Any], table: str, known: dict[str, type]) -> None:
             raise CourseError(f"{where} is {value}; it must be {KINDS[kind]}")
 
 
-def _utc(time: datetime) -> datetime:
+def in_utc(time: datetime) -> datetime:
+    """A time in UTC; one that names no zone is taken for UTC."""
     return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)

@@ -134,20 +134,21 @@ def _remarks(label: str, text: str, cleaned: str) -> list[str]:
     odd = odd_alphabet(text)
     if odd:
         out.append(f"There is {odd}; write in plain English letters.")
-    words, count = len(cleaned.split()), len(sentences(cleaned))
+    parts = sentences(cleaned)
+    words, count = len(cleaned.split()), len(parts)
     if not _is_prose(label, text):
         found = find_quantities(cleaned)
         shapes = {q.value for q in found if q.kind == "shape"}
         several = shapes if label == "shape" else {(q.kind, q.value) for q in found if q.kind in ("count", "bytes", "ratio", "percent", "time")}
         if words > TYPED_WORDS or len(text) > 120:
             out.append("A typed line wants one short entry.")
-        elif len(several) > 1 and not any(effects(s) for s in sentences(cleaned)):
+        elif len(several) > 1 and not any(effects(s) for s in parts):
             out.append(f"There are {len(several)} entries here; a typed line wants one.")
-        elif any(negators(s.tokens) for s in sentences(cleaned)[:1]):
+        elif any(negators(s.tokens) for s in parts[:1]):
             out.append("This says what it is not; write only what it is.")
-        elif label.endswith(("gain", "cost")) and not any(effects(s) for s in sentences(cleaned)):
+        elif label.endswith(("gain", "cost")) and not any(effects(s) for s in parts):
             out.append("Write a quantity and its direction, like `bandwidth down`.")
-        elif label == "shape" and not any(q.kind in ("shape", "count") for q in find_quantities(cleaned)):
+        elif label == "shape" and not any(q.kind in ("shape", "count") for q in found):
             out.append("Write a shape, like `(1, 3, 8, 8)`.")
         return out
     if words < SHORTEST:

@@ -95,7 +95,7 @@ def read_back(label: str, text: str, facts: Mapping[str, object] | None = None, 
     mended = [words.mend(s) for s in parts]
     gate = gates.check(text, cleaned, mended, "", ordered=label == "state")
     if gate.verdict and (not gate.loose or any(impossible([t.word for t in s.tokens]) for s in mended)):
-        return [NotRead("", f"not read: {gate.reason.removesuffix('.').replace('; a person will read it', '').replace('This', 'this', 1)}. {PERSON}")]
+        return [NotRead("", f"not read: {_why(gate)}. {PERSON}")]
     out: list[Statement] = []
     earlier: tuple[tuple[str, bool], ...] = ()
     carried: str | None = None
@@ -114,7 +114,7 @@ def read_back(label: str, text: str, facts: Mapping[str, object] | None = None, 
     if all(isinstance(found, NotRead) for found in out):
         out.append(NotRead("", PERSON))
     if gate.loose and not all(isinstance(found, NotRead) for found in out):
-        out.append(NotRead("", f"{gate.reason.removesuffix('.').replace('; a person will read it', '').replace('This', 'this', 1)}: write whole sentences, or a person may have to read this."))
+        out.append(NotRead("", f"{_why(gate)}: write whole sentences, or a person may have to read this."))
     open_ = gates.unasserted(cleaned) or gates.taken_back(cleaned)
     if open_:
         out.append(NotRead("", f"\u201c{open_}\u201d asks, supposes, quotes or takes back: state what you say as your own. {PERSON}"))
@@ -143,6 +143,11 @@ def _on_the_whole(label: str, read: list[Statement]) -> list[str]:
     if label == "axis" and counts and all(c.thing == "number" or c.thing == "shape" and len(re.findall(r"\d+", c.number)) < 3 for c in counts):
         return [f"it was not read what {next((c.number for c in counts if c.thing == 'number'), counts[0].number)} counts: name the axis beside its number, or quote the whole shape."]
     return []
+
+
+def _why(gate: gates.Gate) -> str:
+    """A gate's reason for the middle of a sentence, without what happens then."""
+    return gate.reason.removesuffix(".").replace("; a person will read it", "").replace("This", "this", 1)
 
 
 def _claims(s: Sentence, words: Vocabulary, earlier: tuple, before: str = "") -> list[tuple[int, Claim]]:
