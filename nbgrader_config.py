@@ -1,57 +1,36 @@
 """Stock nbgrader with our execution inside it; see SECURITY.md for what the sandbox promises.
 
-Set INFERLAB_NO_SANDBOX=1 (or `c.SandboxExecute.sandbox = False`) to grade without it: learners' code then runs as you.
+Set INFERLAB_NO_SANDBOX=1 (or `c.SandboxExecute.sandbox = False`) to grade without it: learners' code then
+runs as you.
 """
+
+from inferlab.grading.authoring.release_steps import RELEASE_PREPROCESSORS
 
 c = get_config()  # noqa: F821 - nbgrader provides it
 
 c.CourseDirectory.course_id = "inferlab"
 
 c.GenerateAssignment.create_assignment = True
-c.GenerateAssignment.preprocessors = [
-    "nbgrader.preprocessors.IncludeHeaderFooter",
-    "nbgrader.preprocessors.LockCells",
-    "inferlab.grading.stubs.ClearLabSolutions",
-    "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.CheckCellMetadata",
-    "nbgrader.preprocessors.ComputeChecksums",
-    "nbgrader.preprocessors.SaveCells",
-    "nbgrader.preprocessors.ClearHiddenTests",
-    "nbgrader.preprocessors.ClearMarkScheme",
-    "nbgrader.preprocessors.ComputeChecksums",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
+c.GenerateAssignment.preprocessors = list(RELEASE_PREPROCESSORS)
 
-# Mend comes first, so that duplicated, deleted or forged cells and metadata cannot stop a submission or a batch.
-c.Autograde.sanitize_preprocessors = [
-    "inferlab.grading.preprocessors.Mend",
-    "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.OverwriteKernelspec",
-    "nbgrader.preprocessors.OverwriteCells",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
-c.Autograde.exporter_class = "inferlab.grading.sourcebook.LenientExporter"
+# The exporter reads and mends a submission, so that duplicated, deleted or forged cells and metadata cannot
+# stop it or a batch. SandboxExecute runs it and records its marks whole, with the penalty for lateness. It
+# takes the deadline from course.toml and the extension that the gradebook has. `inferlab late` writes
+# extensions and free days into the gradebook: run it after `nbgrader autograde`.
+c.Autograde.exporter_class = "inferlab.grading.gradebook.nbgrader_autograde.SubmissionExporter"
+c.Autograde.sanitize_preprocessors = []
 c.Autograde.autograde_preprocessors = [
-    "inferlab.grading.preprocessors.SandboxExecute",
-    "nbgrader.preprocessors.SaveAutoGrades",
-    "inferlab.grading.preprocessors.FlagReview",
-    "nbgrader.preprocessors.AssignLatePenalties",
+    "inferlab.grading.gradebook.nbgrader_autograde.SandboxExecute",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 
-# Deadlines and penalties come from course.toml and roster/extensions.csv (`inferlab late`).
-c.AssignLatePenalties.plugin_class = "inferlab.grading.lateness.LatePolicyPlugin"
-
-c.GenerateFeedback.exporter_class = "inferlab.grading.feedbackpage.FeedbackPage"
-c.GenerateFeedback.preprocessors = [
-    "nbgrader.preprocessors.GetGrades",
-    "inferlab.grading.preprocessors.HideTests",
-    "inferlab.grading.preprocessors.ShowModelAnswers",
-    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
-]
-# What learners wrote is shown to instructors and learners as HTML: without their scripts.
+c.GenerateFeedback.exporter_class = "inferlab.grading.reporting.feedback_page.FeedbackPage"
+c.GenerateFeedback.preprocessors = []
+# What learners wrote is shown to instructors in formgrader as HTML: without their scripts.
 c.HTMLExporter.sanitize_html = True  # outputs and raw cells
 c.HTMLExporter.filters = {
-    "markdown2html": "inferlab.grading.cleanhtml.markdown2html",  # Markdown cells: nbgrader's templates skip the line above
-    "clean_html": "inferlab.grading.cleanhtml.clean",  # outputs and raw cells: nbconvert's own list has no tables, lists and breaks
+    # Markdown cells: nbgrader's templates skip the line above.
+    "markdown2html": "inferlab.grading.reporting.clean_html.markdown2html",
+    # Outputs and raw cells: nbconvert's own list has no tables, lists and breaks.
+    "clean_html": "inferlab.grading.reporting.clean_html.clean",
 }

@@ -1,6 +1,6 @@
 """Times grading a class: stock `nbgrader autograde` against `inferlab grade` with the sandbox on, identical cells on both sides.
 
-    python ci/bench_grading.py [--lab LAB] [--students 30] [--stock-students 30] [--workers 2] [--growth 300]
+    python -m ci.bench_grading [--lab LAB] [--students 30] [--stock-students 30] [--workers 2] [--growth 300]
 
 Both grade the same handed-in notebooks on the same machine in one run, one after the other. Demonstration cells, which we skip and
 stock nbgrader would run, are left out of the notebooks, so that the same cells run. Results go to ci/out/grading.json.
@@ -16,7 +16,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from statistics import mean, median
@@ -24,11 +23,12 @@ from statistics import mean, median
 import nbformat
 from nbgrader.api import Gradebook
 
-from inferlab.grading import results as kept_results
-from inferlab.grading.batch import grade_lab
-from inferlab.grading.build import build_source, generate_assignment, write_notebook
+from ci.memory import Memory, shared_once
+from inferlab.grading.authoring.build import build_source, generate_assignment, write_notebook
 from inferlab.grading.course import Course
-from inferlab.grading.sourcebook import released_view
+from inferlab.grading.gradebook.batch import grade_lab
+from inferlab.grading.running.host import end_hosts, shared_host
+from inferlab.grading.stubs import released_view
 
 ROOT = Path(__file__).resolve().parents[1]
 STOCK_CONFIG = """
@@ -42,7 +42,7 @@ class BenchCourse:
     """A course folder with one lab, without its demonstrations, and a class that handed in different work."""
 
     def __init__(self, root: Path, lab: str, stock: bool):
-        from inferlab.grading.stubs import RELEASE_PREPROCESSORS
+        from inferlab.grading.authoring.release_steps import RELEASE_PREPROCESSORS
 
         self.root, self.lab, self.db = root, lab, f"sqlite:///{root / 'gradebook.db'}"
         (root / "notebooks").mkdir(parents=True)
@@ -62,7 +62,7 @@ class BenchCourse:
         """Two in three solve everything; the others leave one exercise undone, another one each time."""
         released = nbformat.read(self.released, as_version=4)
         solutions = {c.id: c.source for c in self.source.cells}
-        stubs = {c.id: c.source for c in released_view(self.source).cells}
+        stubs = {c["id"]: c["source"] for c in released_view(self.source)["cells"]}
         answers = [c.id for c in self.source.cells if c.metadata.get("nbgrader", {}).get("solution")]
         for number in range(students):
             notebook = nbformat.from_dict(released)
@@ -77,42 +77,6 @@ class BenchCourse:
     def scores(self) -> dict[str, float]:
         with Gradebook(self.db) as gradebook:
             return {s.student.id: round(s.score, 4) for s in gradebook.assignment_submissions(self.lab)}
-
-
-class Memory(threading.Thread):
-    """The most memory that this process and all below it held at once, in MB, shared pages counted once (PSS)."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.most, self.over = 0.0, threading.Event()
-
-    def run(self) -> None:
-        while not self.over.wait(1.0):
-            self.most = max(self.most, sum(_pss(pid) for pid in _family()) / 1024)
-
-
-def _family() -> list[int]:
-    parents = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                parents[int(entry)] = int(Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    family = {os.getpid()}
-    while True:
-        more = {pid for pid, parent in parents.items() if parent in family} - family
-        if not more:
-            return list(family)
-        family |= more
-
-
-def _pss(pid: int) -> float:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:  # it has just ended, or is of another user
-        return 0.0
-    return sum(float(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def time_stock(root: Path, lab: str, students: int) -> tuple[dict, dict]:
@@ -133,18 +97,17 @@ def time_ours(root: Path, lab: str, students: int, workers: int) -> tuple[dict, 
     """`inferlab grade`, from nothing started to everything in the gradebook."""
     bench = BenchCourse(root, lab, stock=False)
     bench.hand_in(students)
-    memory = Memory()
+    memory = Memory(os.getpid(), 1.0, shared_once)
     memory.start()
     began = time.monotonic()
-    host = kept_results.shared_host("sandbox")
+    host = shared_host("sandbox")
     host.start()
     started = time.monotonic() - began
     rows = grade_lab(bench.course, lab, workers=workers)
     seconds = time.monotonic() - began
     memory.over.set()
     memory.join()
-    host.close()
-    kept_results._hosts.clear()
+    end_hosts()
     bad = [row for row in rows if row.state != "graded"]
     if bad:
         raise RuntimeError(f"{len(bad)} submissions were not graded: {bad[0]}")

@@ -1,4 +1,4 @@
-"""Runs one notebook through papermill and reads how it ended: used by ci/notebooks.py and, on a GPU, by ci/gpu/notebooks.py.
+"""Runs one notebook through papermill and reads how it ended, for ci/notebooks.py and ci/gpu/notebooks.py.
 
 Nothing here needs nbgrader: a machine with a GPU that has only papermill can execute the labs.
 """
@@ -18,11 +18,14 @@ from papermill.exceptions import PapermillExecutionError
 SENTINEL = "inferlab-ci-end"
 END_CELL = f"""\
 import json as _json, sys as _sys
-from inferlab.lab.check import results as _results
+from inferlab.lab.checks.check import results as _results
 _cuda = getattr(_sys.modules.get("torch"), "cuda", None)
 _held = _cuda.memory_reserved() if _cuda is not None and _cuda.is_initialized() else 0
-print({SENTINEL!r} + _json.dumps({{"checks": {{name: [float(s), s.check.points] for name, s in _results().items()}}, "held": _held,
-    "lost": {{name: [[p.name, p.message] for p in s.check.parts if p.fraction < 1] for name, s in _results().items()}}}}))"""
+_scores = _results().items()
+print({SENTINEL!r} + _json.dumps({{
+    "checks": {{name: [float(s), s.check.points] for name, s in _scores}}, "held": _held,
+    "lost": {{name: [[p.name, p.message] for p in s.check.parts if p.fraction < 1] for name, s in _scores}},
+}}))"""
 CELL_SECONDS = 300
 
 
@@ -35,19 +38,23 @@ class Run:
     points: float = 0.0
     maximum: float = 0.0
     checks: dict[str, list[float]] = field(default_factory=dict)
-    lost: dict[str, list[list[str]]] = field(default_factory=dict)  # by check: name and message of each part that did not pass
+    # by check: name and message of each part that did not pass
+    lost: dict[str, list[list[str]]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     held_bytes: int = 0  # of the GPU's memory, by the kernel's allocator at the end; 0 where no GPU was used
 
     def as_dict(self) -> dict[str, Any]:
         """The run as JSON data."""
-        return {"seconds": round(self.seconds, 2), "error": self.error, "points": self.points, "maximum": self.maximum,
-                "checks": self.checks, "problems": self.problems} | ({"held_bytes": self.held_bytes} if self.held_bytes else {})
+        return {"seconds": round(self.seconds, 2), "error": self.error, "points": self.points,
+                "maximum": self.maximum,
+                "checks": self.checks,
+                "problems": self.problems} | ({"held_bytes": self.held_bytes} if self.held_bytes else {})
 
 
 def execute(notebook: nbformat.NotebookNode, *, allow_errors: bool, learner: str = "",
             parameters: dict[str, Any] | None = None) -> tuple[nbformat.NotebookNode, Run]:
-    """Run a notebook through papermill in an empty folder; returns it with its outputs, and how the run ended.
+    """Run a notebook through papermill in an empty folder; returns it with its outputs, and how the run
+    ended.
 
     `parameters` are for the cell of that tag, such as {"DEVICE": "cuda"}; `learner` goes there as LEARNER.
     """
@@ -62,9 +69,11 @@ def execute(notebook: nbformat.NotebookNode, *, allow_errors: bool, learner: str
         nbformat.write(notebook, given)
         try:
             papermill.execute_notebook(
-                given, out, parameters=({"LEARNER": learner} if learner else {}) | (parameters or {}), kernel_name="python3", cwd=folder,
+                given, out, parameters=({"LEARNER": learner} if learner else {}) | (parameters or {}),
+                kernel_name="python3", cwd=folder,
                 progress_bar=False, execution_timeout=CELL_SECONDS, allow_errors=allow_errors,
-                request_save_on_cell_execute=False,  # written once, at the end: not twice a cell, which is seconds of the runner's own
+                # written once, at the end: not twice a cell, which is seconds of the runner's own
+                request_save_on_cell_execute=False,
                 extra_arguments=["--log-level=40"])
         except PapermillExecutionError as error:
             run.error = f"{error.ename}: {error.evalue}"[:500]
@@ -72,14 +81,16 @@ def execute(notebook: nbformat.NotebookNode, *, allow_errors: bool, learner: str
             run.error = f"{type(error).__name__}: {str(error)[:300]}"
         done = nbformat.read(out, as_version=4) if out.exists() else notebook
     run.seconds = time.monotonic() - began
-    done.cells = [cell for cell in done.cells if "papermill-error-cell-tag" not in cell.metadata.get("tags", [])]
+    done.cells = [cell for cell in done.cells if "papermill-error-cell-tag" not in cell.metadata.get("tags",
+                                                                                                     [])]
     _read_results(done, run)
     return done, run
 
 
 def _read_results(done: nbformat.NotebookNode, run: Run) -> None:
     last = done.cells.pop()
-    printed = "".join(o.text for o in last.get("outputs", []) if o.output_type == "stream" and o.name == "stdout")
+    printed = "".join(o.text for o in last.get("outputs", []) if o.output_type == "stream"
+                      and o.name == "stdout")
     if SENTINEL not in printed:
         run.problems.append("ended early: the notebook's last cell never ran")
     else:
@@ -108,7 +119,8 @@ def run_source(notebook: nbformat.NotebookNode, parameters: dict[str, Any] | Non
         if got is None:
             run.problems.append(f"{name}: no score")
         elif got != [points, points]:
-            run.problems.append(f"{name}: the solution gets {got[0]:g} of {points:g}{because(run.lost[name])}")
+            run.problems.append(f"{name}: the solution gets {got[0]:g} of "
+                                f"{points:g}{because(run.lost[name])}")
     return run
 
 

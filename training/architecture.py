@@ -1,4 +1,5 @@
-"""The shape of the bundled picture model: its four networks, its tokenizer and its scheduler, and how they become a folder."""
+"""The shape of the bundled picture model: its four networks, its tokenizer and its scheduler, and how they
+become a folder."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ SIZES = {
 
 
 def make_vae(size: str = "bundled") -> AutoencoderKL:
-    """(B, 3, 128, 128) in [-1, 1] <-> (B, 4, 16, 16). ``scaling_factor`` is set after training, from the latents."""
+    """(B, 3, 128, 128) in [-1, 1] <-> (B, 4, 16, 16). ``scaling_factor`` is set after training, from the
+    latents."""
     widths = SIZES[size]["vae"]
     return AutoencoderKL(
         in_channels=3, out_channels=3, latent_channels=4, sample_size=128,
@@ -51,17 +53,21 @@ def make_unet(size: str = "bundled") -> UNet2DConditionModel:
 def make_text_encoder(tokenizer: CLIPTokenizer, size: str = "bundled") -> CLIPTextModel:
     """(B, 16) token ids -> (B, 16, 192) hidden states, causal, as in CLIP."""
     return CLIPTextModel(CLIPTextConfig(
-        vocab_size=len(tokenizer), hidden_size=TEXT_WIDTH, intermediate_size=3 * TEXT_WIDTH, projection_dim=TEXT_WIDTH,
-        num_hidden_layers=SIZES[size]["text_layers"], num_attention_heads=6, max_position_embeddings=MAX_TOKENS,
+        vocab_size=len(tokenizer), hidden_size=TEXT_WIDTH, intermediate_size=3 * TEXT_WIDTH,
+        projection_dim=TEXT_WIDTH,
+        num_hidden_layers=SIZES[size]["text_layers"], num_attention_heads=6,
+        max_position_embeddings=MAX_TOKENS,
         hidden_act="quick_gelu",
-        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
     ))
 
 
 def make_tokenizer() -> CLIPTokenizer:
     """CLIP's byte-level BPE with a vocabulary of our own: every word of the caption language is one token.
 
-    The first 512 ids are the bytes, inside and at the end of a word, as in CLIP, so that any text can be encoded.
+    The first 512 ids are the bytes, inside and at the end of a word, as in CLIP, so that any text can be
+    encoded.
     """
     bpe = Tokenizer(models.BPE(end_of_word_suffix="</w>"))
     # a word counts more the later it stands, so that the order of merges does not depend on a hash
@@ -98,9 +104,10 @@ def word_ids(tokenizer: CLIPTokenizer) -> torch.Tensor:
 def make_scheduler() -> DDIMScheduler:
     """Stable Diffusion's kind of noise schedule, with DDIM as the sampler.
 
-    Stable Diffusion ends at beta 0.012, where alphas_cumprod is still 0.0047. A flat background fills all 256 places of a
-    latent, so that its mean shows through that much noise; the UNet then learns to read the background from the start
-    noise instead of the caption. Ending at 0.025 leaves 4e-5, and the caption decides.
+    Stable Diffusion ends at beta 0.012, where alphas_cumprod is still 0.0047. A flat background fills all 256
+    places of a latent, so that its mean shows through that much noise; the UNet then learns to read the
+    background from the start noise instead of the caption. Ending at 0.025 leaves 4e-5, and the caption
+    decides.
     """
     return DDIMScheduler(
         num_train_timesteps=1000, beta_start=0.00085, beta_end=0.025, beta_schedule="scaled_linear",

@@ -16,7 +16,8 @@ KL_WEIGHT = 1e-5  # enough to keep latents near one scale, too little to blur
 
 
 def train_autoencoder(plan, out: Path, device: str, clock):
-    """The trained AutoencoderKL in float32 on ``device``, its scaling_factor set; None if the clock ran out first."""
+    """The trained AutoencoderKL in float32 on ``device``, its scaling_factor set; None if the clock ran out
+    first."""
     torch.manual_seed(plan.seed)
     vae = make_vae(plan.size).to(device, memory_format=torch.channels_last)
     learner = Learner(vae, device, decay=0.998)
@@ -46,7 +47,8 @@ def _train(plan, learner: Learner, device: str, clock) -> None:
         error = vae.decode((mean + moments.std.float() * noise).to(dtype)).sample.float() - picture
         square = error.square().mean()
         (error.abs().mean() + 4 * square + KL_WEIGHT * kl).backward()
-        learner.update(rate_at(learner.step, plan.vae_steps, plan.vae_rate, min(200, plan.vae_steps // 10 + 1)))
+        learner.update(rate_at(learner.step, plan.vae_steps, plan.vae_rate,
+                               min(200, plan.vae_steps // 10 + 1)))
         if learner.step % 200 == 0 or learner.step == first + 5:
             pace = (time.monotonic() - begin) / (learner.step - first)
             print(f"vae {learner.step}/{plan.vae_steps} psnr {10 * torch.log10(4 / square):.1f} dB, "
@@ -63,6 +65,8 @@ def _scaling(vae, device: str, plan) -> float:
         latents.append(mean)
         square.append(F.mse_loss(vae.decode(mean).sample.clamp(-1, 1), part))
     latents = torch.cat(latents)
-    print(f"vae: {10 * torch.log10(4 / torch.stack(square).mean()):.1f} dB on fresh scenes, latents' standard deviation "
-          f"{latents.std():.3f}, per channel {[round(v, 2) for v in latents.std((0, 2, 3)).tolist()]}", flush=True)
+    print(f"vae: {10 * torch.log10(4 / torch.stack(square).mean()):.1f} dB on fresh scenes, latents' "
+          f"standard deviation "
+          f"{latents.std():.3f}, per channel {[round(v, 2) for v in latents.std((0, 2, 3)).tolist()]}",
+          flush=True)
     return 1 / latents.std().item()

@@ -1,16 +1,22 @@
-"""What both training stages share: drawing on the device, the learning rate, and checkpoints that survive a kill."""
+"""What both training stages share: drawing on the device, the learning rate, and checkpoints that survive a
+kill."""
 
 from __future__ import annotations
 
+import argparse
 import copy
 import math
 import os
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
 from inferlab.models.quiet import quiet
 from inferlab.models.scenes import SceneBatch, sample_scenes
+
+P = TypeVar("P", bound=Any)  # a dataclass that decides what a run makes
 
 
 def generator(device: str, seed: int) -> torch.Generator:
@@ -22,6 +28,29 @@ def compute_dtype(device: str) -> torch.dtype:
     return torch.bfloat16 if device.startswith("cuda") else torch.float32
 
 
+def run_parser(what: str) -> argparse.ArgumentParser:
+    """A parser of what every command that trains is told; the first line of ``what`` describes it."""
+    parser = argparse.ArgumentParser(description=what.splitlines()[0])
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder of the run: checkpoints, weights, figures"
+    )
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--minutes", type=float, help="train no longer than this")
+    return parser
+
+
+def read_plan(
+    parser: argparse.ArgumentParser, plan: type[P], arguments: list[str] | None
+) -> tuple[argparse.Namespace, P]:
+    """(all options, the plan): each field of the dataclass ``plan`` is an option with its default."""
+    defaults = asdict(plan())
+    for name, value in defaults.items():
+        kind = (lambda text: text == "True") if isinstance(value, bool) else type(value)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=value, help=f"default: {value}")
+    options = parser.parse_args(arguments)
+    return options, plan(**{name: getattr(options, name) for name in defaults})
+
+
 def rate_at(step: int, steps: int, peak: float, warm: int) -> float:
     """Linear warm-up over ``warm`` steps, then a cosine down to one hundredth of ``peak``."""
     if step < warm:
@@ -31,10 +60,11 @@ def rate_at(step: int, steps: int, peak: float, warm: int) -> float:
 
 
 class Learner:
-    """A model's weights three times: float32 for AdamW, the compute dtype for the passes, and a float32 moving average.
+    """A model's weights three times: float32 for AdamW, the compute dtype for the passes, and a float32
+    moving average.
 
-    ``model`` is the float32 one; run the passes on ``copy``. Normalization runs in bfloat16 there, which autocast would
-    not do, and that halves a step's time.
+    ``model`` is the float32 one; run the passes on ``copy``. Normalization runs in bfloat16 there, which
+    autocast would not do, and that halves a step's time.
     """
 
     def __init__(self, model: torch.nn.Module, device: str, decay: float):
@@ -83,11 +113,13 @@ class Learner:
 class Scenes:
     """An endless supply of training scenes: drawn many at a time, handed out in slices."""
 
+    sample = staticmethod(sample_scenes)
+
     def __init__(self, source: torch.Generator, block: int = 8192, two: float = 0.6):
         self.source, self.block, self.two, self.batch, self.at = source, block, two, None, 0
 
     def take(self, n: int) -> SceneBatch:
         if self.batch is None or self.at + n > len(self.batch):
-            self.batch, self.at = sample_scenes(max(n, self.block), self.source, two=self.two), 0
+            self.batch, self.at = self.sample(max(n, self.block), self.source, two=self.two), 0
         self.at += n
         return self.batch[self.at - n:self.at]

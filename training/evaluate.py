@@ -1,4 +1,5 @@
-"""Measures how often the picture model draws what its caption says, by the automatic checker, on held-out captions.
+"""Measures how often the picture model draws what its caption says, by the automatic checker, on held-out
+captions.
 
     python -m training.evaluate [FOLDER] [--prompts 200] [--device cpu] [--only "DDIM 20 steps"]
 """
@@ -33,7 +34,8 @@ SETTINGS = {
 
 def held_out_captions(n: int, things: int, seed: int = 777) -> list[str]:
     """n different captions of held-out scenes with one or two things, every attribute said."""
-    scenes = sample_scenes(8 * n, torch.Generator().manual_seed(seed), two=float(things == 2), keep="test").scenes()
+    scenes = sample_scenes(8 * n, torch.Generator().manual_seed(seed), two=float(things == 2),
+                           keep="test").scenes()
     captions = list(dict.fromkeys(scene.caption for scene in scenes))
     if len(captions) < n:
         raise ValueError(f"only {len(captions)} different held-out captions, asked for {n}")
@@ -41,11 +43,14 @@ def held_out_captions(n: int, things: int, seed: int = 777) -> list[str]:
 
 
 @torch.no_grad()
-def draw(pipeline, captions: list[str], scheduler: str, steps: int, guidance: float, batch: int = 100, seed: int = 0):
-    """Pictures (B, 3, 128, 128) in [0, 1] on the pipeline's device; picture i starts from CPU seed ``seed + i``."""
+def draw(pipeline, captions: list[str], scheduler: str, steps: int, guidance: float, batch: int = 100,
+         seed: int = 0):
+    """Pictures (B, 3, 128, 128) in [0, 1] on the pipeline's device; picture i starts from CPU seed ``seed +
+    i``."""
     import diffusers
 
-    # Starts from the folder's own scheduler each time, so that one setting leaves nothing behind for the next.
+    # Starts from the folder's own scheduler each time, so that one setting leaves nothing behind for the
+    # next.
     pipeline.scheduler = getattr(diffusers, scheduler).from_config(pipeline.scheduler.config)
     pictures = []
     for start in range(0, len(captions), batch):
@@ -56,7 +61,8 @@ def draw(pipeline, captions: list[str], scheduler: str, steps: int, guidance: fl
     return torch.cat(pictures)
 
 
-def measure(folder: Path = WEIGHTS, device: str = "cpu", prompts: int = 200, only: str = "", seed: int = 0) -> list[dict]:
+def measure(folder: Path = WEIGHTS, device: str = "cpu", prompts: int = 200, only: str = "",
+            seed: int = 0) -> list[dict]:
     """One row a setting: shares of right pictures for one and two things, and which attributes were wrong."""
     rows = []
     pipeline = open_folder(folder, device, torch.float32)
@@ -81,7 +87,8 @@ def measure(folder: Path = WEIGHTS, device: str = "cpu", prompts: int = 200, onl
 def table(rows: list[dict]) -> str:
     """The rows as a Markdown table."""
     lines = ["| setting | one thing | two things | both |", "|---|---|---|---|"]
-    lines += [f"| {r['setting']} | {r['things_1']:.1%} | {r['things_2']:.1%} | {r['both']:.1%} |" for r in rows]
+    lines += [f"| {r['setting']} | {r['things_1']:.1%} | {r['things_2']:.1%} | {r['both']:.1%} |"
+              for r in rows]
     return "\n".join(lines)
 
 
@@ -89,7 +96,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=WEIGHTS)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--prompts", type=int, default=200, help="captions with one thing, and as many with two")
+    parser.add_argument("--prompts", type=int, default=200, help="captions with one thing, and as many "
+                                                                 "with two")
     parser.add_argument("--only", default="", help="only settings whose name contains this")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="write the rows here")

@@ -3,8 +3,9 @@
     python -m training.language                     everything, into src/inferlab/weights/language
     python -m training.language train --model draft     one stage (tokenizer, train, evaluate)
 
-Killed and started again, it goes on from the last checkpoint in --build. Batches follow from the step's number, so an
-interrupted run sees the same data as an uninterrupted one. `--seconds` makes fewer steps of it on a slower device.
+Killed and started again, it goes on from the last checkpoint in --build. Batches follow from the step's
+number, so an interrupted run sees the same data as an uninterrupted one. `--seconds` makes fewer steps of it
+on a slower device.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ from transformers import AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForC
 
 from inferlab.models.stories import documents
 from inferlab.models.stories.repeats import WORDS
-from training.language_data import CONTEXT, batches, make_tokenizer, save_tokenizer
+from training.language_data import CONTEXT, TOKENIZER, batches, make_tokenizer
 from training.language_measure import answers_at_once, measure
 from training.language_optim import MuonAdam
 from training.language_step import Step, stack, unstack
 
 ROOT = Path(__file__).parent.parent
 WEIGHTS = ROOT / "src/inferlab/weights/language"
-TOKENIZER = "tokenizer"  # the folder of the tokenizer before there is a model
 
 # width, width of the MLP, layers, query heads, key-value heads, width of a head
 SHAPES = {
@@ -47,7 +47,8 @@ def make_model(name: str, tokenizer) -> LlamaForCausalLM:
     width, mlp, layers, heads, kv_heads, head = SHAPES[name]
     config = LlamaConfig(
         hidden_size=width, intermediate_size=mlp, num_hidden_layers=layers, num_attention_heads=heads,
-        num_key_value_heads=kv_heads, head_dim=head, vocab_size=len(tokenizer), max_position_embeddings=CONTEXT,
+        num_key_value_heads=kv_heads, head_dim=head, vocab_size=len(tokenizer),
+        max_position_embeddings=CONTEXT,
         tie_word_embeddings=True, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
@@ -60,10 +61,10 @@ def make_model(name: str, tokenizer) -> LlamaForCausalLM:
 def start_as_a_copier(model: LlamaForCausalLM, copying: float = 0.5) -> None:
     """Initialise so that attention passes on the tokens it looks at, and the MLPs add nothing yet.
 
-    Output and value projections start as each other's transpose, so that with tied embeddings a token that is looked at
-    becomes likelier (mimetic initialisation, Trockman and Kolter, 2023). From the usual start, 276 M tokens did not teach
-    an 8-layer model to repeat a name: all names are alike to it, its embeddings drift together, and what tells them apart
-    gets no gradient.
+    Output and value projections start as each other's transpose, so that with tied embeddings a token that is
+    looked at becomes likelier (mimetic initialisation, Trockman and Kolter, 2023). From the usual start, 276
+    M tokens did not teach an 8-layer model to repeat a name: all names are alike to it, its embeddings drift
+    together, and what tells them apart gets no gradient.
     """
     config, width = model.config, model.config.hidden_size
     kv_heads, head = config.num_key_value_heads, config.head_dim
@@ -87,11 +88,14 @@ def rate_at(step: int, steps: int) -> float:
 
 @torch.no_grad()
 def copying_loss(model: LlamaForCausalLM, tokenizer, device: str) -> float:
-    """Nats a token for saying held-out lines of words again: 4.5 for a model that guesses among the words, 0 for a copier."""
+    """Nats a token for saying held-out lines of words again: 4.5 for a model that guesses among the words, 0
+    for a copier."""
     again = [d for d in documents(64, seed=SEED, kind="repeat", words=12) if d.turns[0].kind == "again"]
-    batch = tokenizer([d.text() for d in again], return_tensors="pt", padding=True, padding_side="right").to(device)
+    batch = tokenizer([d.text() for d in again], return_tensors="pt", padding=True,
+                      padding_side="right").to(device)
     logits = model(**batch, use_cache=False).logits[:, :-1].float()
-    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch.input_ids[:, 1:], reduction="none")
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch.input_ids[:, 1:],
+                                               reduction="none")
     words = torch.tensor(tokenizer.convert_tokens_to_ids([f"\u0120{word}" for word in WORDS]), device=device)
     replied = (batch.input_ids == tokenizer.eos_token_id).cumsum(1)[:, :-1] == 1
     return losses[replied & torch.isin(batch.input_ids[:, 1:], words)].mean().item()
@@ -104,7 +108,8 @@ def train(name: str, args: argparse.Namespace) -> None:
     saved = torch.load(checkpoint, map_location=args.device) if checkpoint.exists() else None
     first = saved["step"] if saved else 0
     data = batches(
-        args.out / TOKENIZER / "tokenizer.json", args.build / "shards", args.batch, args.pack, first, steps, args.workers)
+        args.out / TOKENIZER / "tokenizer.json", args.build / "shards", args.batch, args.pack, first, steps,
+        args.workers)
     tokenizer = AutoTokenizer.from_pretrained(args.out / TOKENIZER)
     model = make_model(name, tokenizer).to(args.device)
     weights = stack(model)
@@ -115,12 +120,14 @@ def train(name: str, args: argparse.Namespace) -> None:
             for kept, live in ((saved["weights"], weights), (saved["optimizer"], optimizer.state())):
                 for key, t in live.items():
                     t.copy_(kept[key])
-    step_on = Step(weights, optimizer, model.config, torch.bfloat16 if args.device == "cuda" else torch.float32)
+    step_on = Step(weights, optimizer, model.config, torch.bfloat16
+                   if args.device == "cuda" else torch.float32)
     started = time.perf_counter()
     for step, rows in enumerate(data, start=first):
         if step >= steps:
             break
-        loss = step_on(torch.from_numpy(rows.astype("int64")).to(args.device, non_blocking=True), rate_at(step, steps))
+        loss = step_on(torch.from_numpy(rows.astype("int64")).to(args.device, non_blocking=True),
+                       rate_at(step, steps))
         if step == first + 200:
             marked = time.perf_counter() + 0 * loss.item()  # waits for the device
         done = step + 1
@@ -131,24 +138,29 @@ def train(name: str, args: argparse.Namespace) -> None:
             seconds = time.perf_counter() - started
             if args.seconds and first + 200 < step < 0.95 * DECAY_FROM * steps:
                 pace = (done - first - 201) / (time.perf_counter() - marked)
-                steps = min(args.steps or STEPS.get(name, STEPS["draft"]), done + int(pace * (args.seconds - seconds)))
-            print(f"{name}: step {done}/{steps} {', '.join(f'{k} {v:.4f}' for k, v in report.items())}, {seconds:.0f} s", flush=True)
+                steps = min(args.steps or STEPS.get(name, STEPS["draft"]),
+                            done + int(pace * (args.seconds - seconds)))
+            print(f"{name}: step {done}/{steps} {', '.join(f'{k} {v:.4f}' for k, v in report.items())}, "
+                  f"{seconds:.0f} s", flush=True)
             if done >= args.must_copy_by > 0 and report["copying"] > 3:
-                raise SystemExit(f"{name} has not learned to repeat a line by step {done}: stopped to save the device")
-        if done % args.save == 0 and step < DECAY_FROM * steps:  # so that from any checkpoint training can become longer
+                raise SystemExit(f"{name} has not learned to repeat a line by step {done}: stopped to save "
+                                 f"the device")
+        # so that from any checkpoint training can become longer
+        if done % args.save == 0 and step < DECAY_FROM * steps:
             torch.save({"weights": weights, "optimizer": optimizer.state(), "step": done}, checkpoint)
     unstack(weights, model)
     save(model, tokenizer, args.out / name)
     (args.build / f"{name}.json").write_text(json.dumps({
-        "steps": steps, "tokens": steps * args.batch * args.pack, "seconds": round(time.perf_counter() - started)}))
+        "steps": steps, "tokens": steps * args.batch * args.pack,
+        "seconds": round(time.perf_counter() - started)}))
 
 
 def save(model: LlamaForCausalLM, tokenizer, folder: Path) -> None:
-    """Save model (fp16), tokenizer and a generation config that only knows the special tokens."""
+    """Save model (fp16) and a generation config that only knows the special tokens."""
     model.generation_config = GenerationConfig(
-        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id)
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id)
     model.half().save_pretrained(folder)
-    save_tokenizer(tokenizer, folder)
 
 
 def main() -> None:
@@ -161,13 +173,16 @@ def main() -> None:
     parser.add_argument("--build", type=Path, default=ROOT / "build/language")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=0, help="0: as the model's own")
-    parser.add_argument("--seconds", type=int, default=0, help="train fewer steps if they would take longer than this")
+    parser.add_argument("--seconds", type=int, default=0, help="train fewer steps if they would take longer "
+                                                               "than this")
     parser.add_argument("--batch", type=int, default=BATCH)
-    parser.add_argument("--pack", type=int, default=PACK, help="tokens of a row; one in eight batches has rows twice as long")
+    parser.add_argument("--pack", type=int, default=PACK, help="tokens of a row; one in eight batches has "
+                                                               "rows twice as long")
     parser.add_argument("--workers", type=int, default=14)
     parser.add_argument("--questions", type=int, default=1000)
     parser.add_argument("--log", type=int, default=1000)
-    parser.add_argument("--must-copy-by", type=int, default=2000, help="stop if it cannot repeat a line then; 0: never")
+    parser.add_argument("--must-copy-by", type=int, default=2000, help="stop if it cannot repeat a line "
+                                                                       "then; 0: never")
     parser.add_argument("--save", type=int, default=5000)
     parser.add_argument("--rate", type=float, default=1.0, help="times the peak learning rates")
     args = parser.parse_args()

@@ -23,23 +23,28 @@ CONTEXT = 1024  # positions that the models accept
 SHARD_PACKS = 960
 LONG_EVERY = 8  # one shard in eight has rows of twice the length
 USES, WINDOW = 2, 24  # every shard is trained on twice, 24 shards apart
-#: How much of each kind fills about one row; a longer document is cut off, after a shorter one the next begins.
+#: How much of each kind fills about one row; a longer document is cut off, after a shorter one the next
+#: begins.
 SIZES = {"scene": {"turns": 18}, "story": {"turns": 14}, "repeat": {}}
 LONG_SIZES = {"scene": {"turns": 30}, "story": {"turns": 20}, "repeat": {}}
 LONG_EVENTS = (8, 30)
 TRAIN_SEED, TOKENIZER_SEED = 7_000_000_000, 5
+TOKENIZER = "tokenizer"
+"""The folder of the tokenizer, one for all sizes."""
 
 
 def make_tokenizer(folder: Path, vocab_size: int = 1024, n_documents: int = 6000) -> PreTrainedTokenizerFast:
     """Train a byte-level BPE on training documents and save it for AutoTokenizer.
 
-    Every text can be encoded (256 bytes are in the vocabulary); the words of the language are one or two tokens each.
+    Every text can be encoded (256 bytes are in the vocabulary); the words of the language are one or two
+    tokens each.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=[PAD, BOS, EOS], initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        vocab_size=vocab_size, special_tokens=[PAD, BOS, EOS],
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
     texts = [d.text().replace(EOS, "") for d in documents(n_documents, seed=TOKENIZER_SEED, held_out=False)]
@@ -48,17 +53,20 @@ def make_tokenizer(folder: Path, vocab_size: int = 1024, n_documents: int = 6000
         single=f"{BOS} $A", pair=f"{BOS} $A {BOS} $B", special_tokens=[(BOS, tokenizer.token_to_id(BOS))])
     fast = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token=BOS, eos_token=EOS, pad_token=PAD, padding_side="left",
-        model_max_length=CONTEXT, clean_up_tokenization_spaces=False, model_input_names=["input_ids", "attention_mask"],
+        model_max_length=CONTEXT, clean_up_tokenization_spaces=False,
+        model_input_names=["input_ids", "attention_mask"],
     )
     save_tokenizer(fast, folder)
     return fast
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """`save_pretrained` without the indentation of tokenizer.json, which is three fifths of a file that every model carries."""
+    """`save_pretrained` without the indentation of tokenizer.json, which is three fifths of a file that every
+    model carries."""
     tokenizer.save_pretrained(folder)
     written = folder / "tokenizer.json"
-    written.write_text(json.dumps(json.loads(written.read_text("utf-8")), ensure_ascii=False, separators=(",", ":")), "utf-8")
+    written.write_text(json.dumps(json.loads(written.read_text("utf-8")), ensure_ascii=False,
+                                  separators=(",", ":")), "utf-8")
 
 
 PIECES = re.compile(r"</s>| ?[A-Za-z]+| ?[^\sA-Za-z<]+|\s")  # as the tokenizer cuts this language's text
@@ -78,7 +86,8 @@ class Marked(dict):
 
 
 class Encoder:
-    """Encodes documents as the tokenizer does, several times faster, and marks the tokens of replies (`REPLY` is added)."""
+    """Encodes documents as the tokenizer does, several times faster, and marks the tokens of replies (`REPLY`
+    is added)."""
 
     def __init__(self, tokenizer_file: str | Path):
         tokenizer = Tokenizer.from_file(str(tokenizer_file))
@@ -115,7 +124,8 @@ def load_shard(index: int, folder: Path, pack: int) -> np.ndarray:
 
 
 def training_document(rng: random.Random, long: bool) -> Document:
-    """One document with as many turns as fill a row, so that most of what is trained on has one right continuation."""
+    """One document with as many turns as fill a row, so that most of what is trained on has one right
+    continuation."""
     kind = rng.choice(MIX)
     sizes = dict((LONG_SIZES if long else SIZES)[kind])
     if long and kind == "story":
@@ -124,7 +134,8 @@ def training_document(rng: random.Random, long: bool) -> Document:
 
 
 def make_shard(index: int, pack: int, encode: Encoder) -> np.ndarray:
-    """Shard `index` as (packs, length) uint16: documents back to back, each row beginning with one, the last cut off.
+    """Shard `index` as (packs, length) uint16: documents back to back, each row beginning with one, the last
+    cut off.
 
     Tokens of replies carry `REPLY`. One shard in LONG_EVERY has half as many rows of twice the length `pack`.
     """
@@ -151,8 +162,9 @@ def batches(
 ) -> Iterator[np.ndarray]:
     """Batches for steps first_step..steps-1: the same for a step, however often training was interrupted.
 
-    A batch is (batch, pack) or, in one shard of LONG_EVERY, (batch / 2, 2 pack) marked tokens. Worker processes, forked at
-    once, make the data while a model trains on it, and keep it in the folder `shards` for its other uses.
+    A batch is (batch, pack) or, in one shard of LONG_EVERY, (batch / 2, 2 pack) marked tokens. Worker
+    processes, forked at once, make the data while a model trains on it, and keep it in the folder `shards`
+    for its other uses.
     """
     shards.mkdir(parents=True, exist_ok=True)
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # or the library warns about the fork
@@ -160,7 +172,8 @@ def batches(
     return _batches(pool, shards, batch, pack, first_step, steps, workers)
 
 
-def _batches(pool, shards: Path, batch: int, pack: int, first_step: int, steps: int, workers: int) -> Iterator[np.ndarray]:
+def _batches(pool, shards: Path, batch: int, pack: int, first_step: int, steps: int,
+             workers: int) -> Iterator[np.ndarray]:
     per_shard = SHARD_PACKS // batch
     blocks = iter(range(first_step // per_shard, -(-steps // per_shard)))
     with pool:

@@ -1,4 +1,5 @@
-"""Measures the language models on worlds they were not trained on: perplexity, right answers, acceptance of the draft."""
+"""Measures the language models on worlds they were not trained on: perplexity, right answers, acceptance of
+the draft."""
 
 from __future__ import annotations
 
@@ -11,14 +12,16 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from inferlab.models.stories import documents, questions
+from training.language_data import TOKENIZER
 
 HELD_OUT_SEED = 99
 GREEDY, SAMPLED = 0.0, 1.0
 
 
 def measure(folder: Path, target_name: str, draft_names: list[str], n: int, device: str) -> dict:
-    """All figures of a target and its drafts: {model: {...}, draft: {"acceptance": {kind: {0.0: a, 1.0: a}}}}."""
-    tokenizer = AutoTokenizer.from_pretrained(folder / target_name)
+    """All figures of a target and its drafts: {model: {...}, draft: {"acceptance": {kind: {0.0: a, 1.0:
+    a}}}}."""
+    tokenizer = AutoTokenizer.from_pretrained(folder / TOKENIZER)
     loaded = {
         name: AutoModelForCausalLM.from_pretrained(folder / name, dtype=torch.float32).to(device).eval()
         for name in [target_name, *draft_names]
@@ -50,7 +53,8 @@ def measure(folder: Path, target_name: str, draft_names: list[str], n: int, devi
         for t in (GREEDY, SAMPLED):
             rates["mean"][t] = sum(rates[k][t] for k in prompts) / len(prompts)
         figures[name]["acceptance"] = {k: dict(v) for k, v in rates.items()}
-        print(f"{name}: acceptance {figures[name]['acceptance']} ({time.perf_counter() - started:.0f} s)", flush=True)
+        print(f"{name}: acceptance {figures[name]['acceptance']} ({time.perf_counter() - started:.0f} s)",
+              flush=True)
     return figures
 
 
@@ -67,13 +71,15 @@ def perplexity(model, tokenizer, n: int) -> float:
         batch = tokenizer(chunk, return_tensors="pt", padding=True, padding_side="right").to(model.device)
         logits = model(**batch).logits[:, :-1].float()
         labels = batch.input_ids[:, 1:].masked_fill(batch.attention_mask[:, 1:] == 0, -100)
-        loss += torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="sum").item()
+        loss += torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(),
+                                                  reduction="sum").item()
         count += int((labels != -100).sum())
     return math.exp(loss / count)
 
 
 def answer_accuracy(model, tokenizer, n: int) -> tuple[float, dict, list]:
-    """The share of `n` held-out questions that greedy decoding answers to the letter; by kind; and what went wrong."""
+    """The share of `n` held-out questions that greedy decoding answers to the letter; by kind; and what went
+    wrong."""
     right: dict[str, list[bool]] = defaultdict(list)
     wrong = []
     asked = [(d.prompt(t), t) for d, t in questions(n, seed=HELD_OUT_SEED)]
@@ -93,14 +99,16 @@ def answer_accuracy(model, tokenizer, n: int) -> tuple[float, dict, list]:
 
 @torch.no_grad()
 def answers_at_once(model, tokenizer, n: int) -> tuple[float, dict]:
-    """`answer_accuracy` in one pass: greedy decoding writes a reply exactly if every token of it is the likeliest there."""
+    """`answer_accuracy` in one pass: greedy decoding writes a reply exactly if every token of it is the
+    likeliest there."""
     right: dict[str, list[bool]] = defaultdict(list)
     asked = [(d.prompt(t), t) for d, t in questions(n, seed=HELD_OUT_SEED)]
     for chunk in chunks(sorted(asked, key=lambda pair: len(pair[0])), 64):
         full = [f"{prompt} {turn.reply}</s>" for prompt, turn in chunk]
         batch = tokenizer(full, return_tensors="pt", padding=True, padding_side="right").to(model.device)
         likeliest = model(**batch).logits[:, :-1].argmax(-1)
-        for (prompt, turn), ids, mask, got in zip(chunk, batch.input_ids, batch.attention_mask, likeliest, strict=True):
+        for (prompt, turn), ids, mask, got in zip(chunk, batch.input_ids, batch.attention_mask, likeliest,
+                                                  strict=True):
             start, end = len(tokenizer(prompt).input_ids), int(mask.sum())
             right[turn.kind].append(torch.equal(got[start - 1 : end - 1], ids[start:end]))
     total = [hit for hits in right.values() for hit in hits]
@@ -121,7 +129,8 @@ def acceptance_prompts(n: int) -> dict[str, list[str]]:
 
 
 def continue_text(target, tokenizer, prompts: list[str], temperature: float, tokens: int = 64):
-    """The prompts and what the target wrote after them: ids (N, L), attention mask (N, L), and where it wrote (N, L) bool."""
+    """The prompts and what the target wrote after them: ids (N, L), attention mask (N, L), and where it wrote
+    (N, L) bool."""
     torch.manual_seed(0)
     batch = tokenizer(prompts, return_tensors="pt", padding=True).to(target.device)
     how = {"do_sample": True, "top_k": 0} if temperature > 0 else {"do_sample": False}  # top_k=0: all of p
@@ -137,12 +146,14 @@ def continue_text(target, tokenizer, prompts: list[str], temperature: float, tok
 def acceptance(target, draft, ids, mask, written, temperature: float) -> tuple[float, int]:
     """The summed chance that one drafted token is accepted, and over how many positions.
 
-    At temperature 1 a token that the draft sampled from q is kept with probability sum(min(p, q)), p being the target's
-    distribution (Leviathan et al., 2023, corollary 3.6); at 0 it is kept where both agree on the likeliest token.
+    At temperature 1 a token that the draft sampled from q is kept with probability sum(min(p, q)), p being
+    the target's distribution (Leviathan et al., 2023, corollary 3.6); at 0 it is kept where both agree on the
+    likeliest token.
     """
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     p = target(input_ids=ids, attention_mask=mask, position_ids=positions).logits[:, :-1].float()
     q = draft(input_ids=ids, attention_mask=mask, position_ids=positions).logits[:, :-1].float()
-    kept = (p.argmax(-1) == q.argmax(-1)).float() if temperature == 0 else torch.minimum(p.softmax(-1), q.softmax(-1)).sum(-1)
+    kept = (p.argmax(-1) == q.argmax(-1)).float() if temperature == 0 else torch.minimum(p.softmax(-1),
+                                                                                         q.softmax(-1)).sum(-1)
     where = written[:, 1:]
     return kept[where].sum().item(), int(where.sum())

@@ -1,4 +1,5 @@
-"""Muon for the layers' matrices, Adam for embeddings and norms: all its state in tensors, so that a CUDA graph can hold a step."""
+"""Muon for the layers' matrices, Adam for embeddings and norms: all its state in tensors, so that a CUDA
+graph can hold a step."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ BETAS, EPSILON, CLIP = (0.9, 0.95), 1e-10, 1.0
 
 
 def orthogonalized(matrices: torch.Tensor, steps: int = 5) -> torch.Tensor:
-    """Matrices (n, rows, columns) with all singular values brought near 1, by Newton-Schulz iterations in bfloat16.
+    """Matrices (n, rows, columns) with all singular values brought near 1, by Newton-Schulz iterations in
+    bfloat16.
 
     The quintic and its coefficients are Muon's (Jordan et al., 2024): quick rather than exact, 0.7 to 1.2.
     """
@@ -27,12 +29,14 @@ def orthogonalized(matrices: torch.Tensor, steps: int = 5) -> torch.Tensor:
 
 
 class MuonAdam:
-    """Updates a dict of parameters in place: those of three dimensions (layers, rows, columns) by Muon, the rest by Adam."""
+    """Updates a dict of parameters in place: those of three dimensions (layers, rows, columns) by Muon, the
+    rest by Adam."""
 
     def __init__(self, parameters: dict[str, torch.Tensor], scale: float = 1.0):
         self.parameters, self.scale = parameters, scale
         self.moments = {name: torch.zeros_like(p, requires_grad=False) for name, p in parameters.items()}
-        self.squares = {n: torch.zeros_like(p, requires_grad=False) for n, p in parameters.items() if p.ndim < 3}
+        self.squares = {n: torch.zeros_like(p, requires_grad=False) for n, p in parameters.items()
+                        if p.ndim < 3}
         self.rate = torch.zeros((), device=next(iter(parameters.values())).device)  # times the peaks
         self.count = torch.zeros_like(self.rate)
 

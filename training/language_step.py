@@ -1,8 +1,10 @@
-"""The training step of the language models: a Llama's forward pass over stacked weights, and the whole step as a CUDA graph.
+"""The training step of the language models: a Llama's forward pass over stacked weights, and the whole step
+as a CUDA graph.
 
-transformers' modules launch some 3,000 small kernels a step, which takes longer than their arithmetic. Here every weight of one
-role lies in one tensor over all layers, and on a GPU the step (loss, gradients, update) is recorded once for each shape of
-batch and replayed. `tests/training/test_language_step.py` holds the pass against transformers' own.
+transformers' modules launch some 3,000 small kernels a step, which takes longer than their arithmetic. Here
+every weight of one role lies in one tensor over all layers, and on a GPU the step (loss, gradients, update)
+is recorded once for each shape of batch and replayed. `tests/training/test_language_step.py` holds the pass
+against transformers' own.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ ELSEWHERE = 0.3  # the weight of the other tokens' loss
 
 LAYER = {
     "q": "self_attn.q_proj.weight", "k": "self_attn.k_proj.weight", "v": "self_attn.v_proj.weight",
-    "o": "self_attn.o_proj.weight", "gate": "mlp.gate_proj.weight", "up": "mlp.up_proj.weight", "down": "mlp.down_proj.weight",
+    "o": "self_attn.o_proj.weight", "gate": "mlp.gate_proj.weight", "up": "mlp.up_proj.weight",
+    "down": "mlp.down_proj.weight",
     "norm1": "input_layernorm.weight", "norm2": "post_attention_layernorm.weight",
 }
 WHOLE = {"embed": "model.embed_tokens.weight", "norm": "model.norm.weight"}
@@ -30,7 +33,8 @@ def stack(model: LlamaForCausalLM) -> dict[str, torch.Tensor]:
     """The model's weights (tied embeddings) as float32 leaves: one tensor a role, layers first."""
     state = model.state_dict()
     layers = range(model.config.num_hidden_layers)
-    found = {role: torch.stack([state[f"model.layers.{i}.{name}"] for i in layers]) for role, name in LAYER.items()}
+    found = {role: torch.stack([state[f"model.layers.{i}.{name}"] for i in layers])
+             for role, name in LAYER.items()}
     found |= {role: state[name] for role, name in WHOLE.items()}
     return {role: t.detach().float().clone().requires_grad_() for role, t in found.items()}
 
@@ -69,7 +73,8 @@ def logits(weights: dict[str, torch.Tensor], ids: torch.Tensor, config, dtype: t
     # a product with one-hot rows: unlike a look-up's gradient, its own is the same from run to run
     x = (ids[..., None] == torch.arange(len(low["embed"]), device=ids.device)).to(dtype) @ low["embed"]
     for layer in range(config.num_hidden_layers):
-        mixed = F.linear(F.rms_norm(x, x.shape[-1:], norms1[layer], eps), qkv[layer]).view(rows, length, -1, size)
+        mixed = F.linear(F.rms_norm(x, x.shape[-1:], norms1[layer], eps), qkv[layer]).view(rows, length, -1,
+                                                                                           size)
         turned, v = mixed.split([heads + kv_heads, kv_heads], 2)
         turned = turned * cos + torch.cat([-turned[..., half:], turned[..., :half]], -1) * sin
         q, k = turned.split([heads, kv_heads], 2)
@@ -81,8 +86,10 @@ def logits(weights: dict[str, torch.Tensor], ids: torch.Tensor, config, dtype: t
     return F.linear(F.rms_norm(x, x.shape[-1:], low["norm"], eps), low["embed"])
 
 
-def weighted_loss(weights: dict[str, torch.Tensor], rows: torch.Tensor, config, dtype: torch.dtype) -> torch.Tensor:
-    """Cross-entropy in nats of rows (B, L) of marked tokens: replies count 1, padding 0, all else ELSEWHERE."""
+def weighted_loss(weights: dict[str, torch.Tensor], rows: torch.Tensor, config,
+                  dtype: torch.dtype) -> torch.Tensor:
+    """Cross-entropy in nats of rows (B, L) of marked tokens: replies count 1, padding 0, all else
+    ELSEWHERE."""
     ids = rows & (REPLY - 1)
     written = logits(weights, ids, config, dtype)[:, :-1].float()
     counts = (ELSEWHERE + (1 - ELSEWHERE) * (rows[:, 1:] >= REPLY)) * (ids[:, 1:] != config.pad_token_id)
@@ -91,7 +98,8 @@ def weighted_loss(weights: dict[str, torch.Tensor], rows: torch.Tensor, config, 
 
 
 class Step:
-    """One training step on rows of marked tokens: eager on a CPU, on a GPU a CUDA graph for each shape of batch."""
+    """One training step on rows of marked tokens: eager on a CPU, on a GPU a CUDA graph for each shape of
+    batch."""
 
     def __init__(self, weights: dict[str, torch.Tensor], optimizer: MuonAdam, config, dtype: torch.dtype):
         self.weights, self.optimizer, self.config, self.dtype = weights, optimizer, config, dtype
@@ -111,7 +119,8 @@ class Step:
         return loss.detach()
 
     def record(self, shape: tuple[int, ...]) -> tuple:
-        """A graph of the step for this shape: the trial runs that a recording needs leave no trace in the weights."""
+        """A graph of the step for this shape: the trial runs that a recording needs leave no trace in the
+        weights."""
         rows = torch.ones(shape, dtype=torch.int64, device=self.device)
         state = [*self.weights.values(), *self.optimizer.state().values()]
         before = [t.detach().clone() for t in state]
@@ -131,7 +140,8 @@ class Step:
         return graph, rows, loss
 
     def __call__(self, rows: torch.Tensor, rate: float) -> torch.Tensor:
-        """Train on rows (B, L) int64 at `rate` of the peak learning rates; the loss, a scalar on the device."""
+        """Train on rows (B, L) int64 at `rate` of the peak learning rates; the loss, a scalar on the
+        device."""
         self.optimizer.rate.fill_(rate)
         if self.device.type != "cuda":
             return self.once(rows)

@@ -1,15 +1,16 @@
-"""Makes the bundled picture model, from drawing its data to the folder that ships: one command, one GPU, resumable.
+"""Makes the bundled picture model, from drawing its data to the folder that ships: one command, one GPU,
+resumable.
 
     python -m training.pictures --out runs/pictures
 
-Two stages. The autoencoder learns to compress pictures of scenes; then the text encoder and the UNet learn together to
-denoise its latents. A run that stops (``--minutes``, a killed machine) goes on from ``OUT/checkpoint.pt`` when the same
-command is given again. At the end ``OUT/pictures`` is the diffusers folder and ``OUT/figures.json`` what it reached.
+Two stages. The autoencoder learns to compress pictures of scenes; then the text encoder and the UNet learn
+together to denoise its latents. A run that stops (``--minutes``, a killed machine) goes on from
+``OUT/checkpoint.pt`` when the same command is given again. At the end ``OUT/pictures`` is the diffusers
+folder and ``OUT/figures.json`` what it reached.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 from dataclasses import asdict, dataclass
@@ -19,12 +20,14 @@ import torch
 
 from training.architecture import make_tokenizer, save_pipeline
 from training.autoencoder import train_autoencoder
+from training.common import read_plan, run_parser
 from training.denoiser import train_denoiser
 
 
 @dataclass
 class Plan:
-    """Everything that decides what a run makes; training/README.md says what the shipped weights were made with."""
+    """Everything that decides what a run makes; training/README.md says what the shipped weights were made
+    with."""
 
     size: str = "bundled"
     seed: int = 20
@@ -37,7 +40,8 @@ class Plan:
     pool: int = 131072  # latents held on the device
     fresh: int = 64  # of them drawn and encoded anew at each step
     two: float = 0.6  # share of scenes with two things
-    wrong_words: float = 0.02  # chance that a caption is wrong about an attribute, so that guidance has work to do
+    # chance that a caption is wrong about an attribute, so that guidance has work to do
+    wrong_words: float = 0.02
     omit: float = 0.10  # chance that a caption leaves an attribute out
     empty: float = 0.10  # chance of the empty caption, for the unconditional half of guidance
     compile: bool = True
@@ -57,7 +61,8 @@ class Clock:
 
 
 def run(plan: Plan, out: Path, device: str, minutes: float | None = None, figures: bool = True) -> bool:
-    """Trains as far as ``minutes`` allows. True when the folder in ``out`` is finished, False when more is to do."""
+    """Trains as far as ``minutes`` allows. True when the folder in ``out`` is finished, False when more is to
+    do."""
     out.mkdir(parents=True, exist_ok=True)
     clock, tokenizer = Clock(minutes), make_tokenizer()
     if device.startswith("cuda"):
@@ -81,17 +86,10 @@ def run(plan: Plan, out: Path, device: str, minutes: float | None = None, figure
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True, help="folder of the run: checkpoint, weights, figures")
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--minutes", type=float, help="stop after so long; the same command then goes on")
+    parser = run_parser(__doc__)
     parser.add_argument("--no-figures", action="store_true", help="do not measure fidelity at the end")
-    for name, value in asdict(Plan()).items():
-        kind = (lambda text: text == "True") if isinstance(value, bool) else type(value)
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=value, help=f"default: {value}")
-    options = vars(parser.parse_args(arguments))
-    plan = Plan(**{name: options[name] for name in asdict(Plan())})
-    done = run(plan, options["out"], options["device"], options["minutes"], not options["no_figures"])
+    options, plan = read_plan(parser, Plan, arguments)
+    done = run(plan, options.out, options.device, options.minutes, not options.no_figures)
     print("finished" if done else "stopped in time; give the same command again to go on", flush=True)
     return 0
 

@@ -1,9 +1,11 @@
-"""Measures the course on this machine's GPU: `python -m ci.gpu`, one JSON under ci/results/ (`make bench-gpu`).
+"""Measures the course on this machine's GPU: `python -m ci.gpu`, one JSON under ci/results/ (`make
+bench-gpu`).
 
-Parts, in order, each saved as it ends: notebooks, limits, vae and offload (beside each other: bytes, not seconds), floors,
-decode, trace, knobs, parallel where there are two cards, and compile. With two cards the notebooks have both, or the second
-one where floors and decode run, too, which wait for the card rather than the host and go on beside them. A part that fails
-is recorded with its error, and the next one goes on; the exit code is then 1.
+Parts, in order, each saved as it ends: notebooks, limits, vae and offload (beside each other: bytes, not
+seconds), floors, decode, trace, knobs, parallel where there are two cards, and compile. With two cards the
+notebooks have both, or the second one where floors and decode run, too, which wait for the card rather than
+the host and go on beside them. A part that fails is recorded with its error, and the next one goes on; the
+exit code is then 1.
 
     python -m ci.gpu --parts floors,trace       only these
     python -m ci.gpu --device cpu --model bundled --tiny --out FILE      a rehearsal without a GPU, in minutes
@@ -28,7 +30,8 @@ from . import decode as decoding
 from . import floors, knobs, limits, notebooks, offload, tracing, vae
 from .measure import ROOT, environment, fresh
 
-PARTS = ("notebooks", "build", "limits", "vae", "offload", "floors", "decode", "trace", "knobs", "parallel", "compile")
+PARTS = ("notebooks", "build", "limits", "vae", "offload", "floors", "decode", "trace", "knobs", "parallel",
+         "compile")
 BESIDE_NOTEBOOKS = ("notebooks", "build", "limits", "vae", "offload")
 COMPILE_SECONDS = 100  # what compiling the whole language model may take; it is not begun with less left
 AFTER_ROUNDS = 40  # seconds that the trace part needs after its rounds
@@ -40,7 +43,8 @@ class Session:
     def __init__(self, options: argparse.Namespace):
         self.options, self.device, self.tiny = options, options.device, options.tiny
         self.began = time.monotonic()
-        self.results: dict[str, Any] = {"environment": environment(options.device), "model": options.model, "parts": {}, "errors": {}}
+        self.results: dict[str, Any] = {"environment": environment(options.device), "model": options.model,
+                                        "parts": {}, "errors": {}}
         self.running: list = []
 
     def say(self, part: str) -> Callable[[Any], None]:
@@ -55,7 +59,7 @@ class Session:
     def save(self) -> None:
         self.results["seconds"] = round(time.monotonic() - self.began, 1)
         self.options.out.parent.mkdir(parents=True, exist_ok=True)
-        self.options.out.write_text(json.dumps(self.results, indent=1) + "\n", "utf-8")
+        self.options.out.write_text(json.dumps(self.results, separators=(",", ":")) + "\n", "utf-8")
 
     def left(self) -> float:
         return self.options.budget - (time.monotonic() - self.began)
@@ -73,11 +77,14 @@ def part_build(s: Session) -> None:
 
 def part_vae(s: Session) -> None:
     pipe = _pipe(s)
-    sizes = ((128, 1), (128, 2)) if s.tiny else ((512, 1), (512, 4), (768, 2), (1024, 1), (1024, 2), (2048, 1), (2048, 2))
+    sizes = ((128, 1), (128, 2)) if s.tiny else ((512, 1), (512, 4), (768, 2), (1024, 1), (1024, 2),
+                                                 (2048, 1), (2048, 2))
     found = vae.peaks(pipe.vae, sizes, s.device, s.say("vae"))
-    found["attributed"] = [vae.attributed(pipe.vae, side, s.device) for side in ((128,) if s.tiny else (1024,))]
+    found["attributed"] = [vae.attributed(pipe.vae, side, s.device)
+                           for side in ((128,) if s.tiny else (1024,))]
     pipe.vae.to(torch.float32)
-    found["float32"] = vae.peaks(pipe.vae, sizes[:2] if s.tiny else ((512, 1), (512, 2), (1024, 1), (1024, 2)), s.device, lambda _: None)
+    found["float32"] = vae.peaks(pipe.vae, sizes[:2] if s.tiny
+                                 else ((512, 1), (512, 2), (1024, 1), (1024, 2)), s.device, lambda _: None)
     s.say("vae")(found)
 
 
@@ -94,7 +101,8 @@ def part_trace(s: Session) -> None:
     steps, size = (2, 128) if s.tiny else (20, 512)
 
     def call(steps=steps):
-        pipe("a red circle", generator=torch.Generator("cpu").manual_seed(0), num_inference_steps=steps, height=size,
+        pipe("a red circle", generator=torch.Generator("cpu").manual_seed(0), num_inference_steps=steps,
+             height=size,
              width=size, output_type="np")
 
     call()
@@ -103,7 +111,8 @@ def part_trace(s: Session) -> None:
     found["boundary_us"] = tracing.boundary_us(s.device)
     found["pieces_us"] = tracing.pieces_us(s.device, 50 if s.tiny else 2000)
     s.say("trace")(found)
-    found["cost"] = cost = tracing.cost(pipe, call, s.device, 2 if s.tiny else s.options.rounds, lambda: call(2),
+    found["cost"] = cost = tracing.cost(pipe, call, s.device, 2 if s.tiny else s.options.rounds,
+                                        lambda: call(2),
                                         lambda: s.left() > AFTER_ROUNDS)
     default = next(row for row in cost["rows"] if row["name"] == "default depth")
     default["counted"] = tracing.counted(default, found["boundary_us"]["parts"], cost["untraced_seconds"][0])
@@ -118,7 +127,8 @@ def part_decode(s: Session) -> None:
     model, _ = load_language_model("bundled" if s.tiny else "full", s.device)
     made = round(time.monotonic() - began, 2)
     found: dict[str, Any] = {"made_seconds": made, "parameters": model.num_parameters()}
-    found["prefill"] = floors.prefill(model, rate, 64 if s.tiny else 2048, 2 if s.tiny else 12, compiled=s.device != "cpu")
+    found["prefill"] = floors.prefill(model, rate, 64 if s.tiny else 2048, 2 if s.tiny else 12,
+                                      compiled=s.device != "cpu")
     s.say("decode")(found)
     torch.compiler.reset()
 
@@ -142,14 +152,16 @@ def part_compile(s: Session) -> None:
 
 def part_knobs(s: Session) -> None:
     from inferlab.models import load_pipeline
-    from inferlab.models.full_size import xl_embeddings, xl_pipeline
+
+    from .published import xl_embeddings, xl_pipeline
 
     steps, pictures = 2, 2
     sides = (128,) if s.tiny else (512, 1024, 2048)
 
     def call(pipe, side, **prompt):
         given = prompt or {"prompt": ["a red circle"] * pictures}
-        pipe(**given, num_inference_steps=steps, guidance_scale=1.0, height=side, width=side, output_type="pt",
+        pipe(**given, num_inference_steps=steps, guidance_scale=1.0, height=side, width=side,
+             output_type="pt",
              generator=torch.Generator("cpu").manual_seed(0))
 
     def make(load):
@@ -177,9 +189,11 @@ def part_parallel(s: Session) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "parallel.json"
-        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m", "ci.gpu.parallel", "--out", str(out),
+        command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "-m",
+                   "ci.gpu.parallel", "--out", str(out),
                    "--device", s.device, "--model", "bundled" if s.tiny else "full"]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=max(30.0, min(200.0, s.left())))
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False,
+                              timeout=max(30.0, min(200.0, s.left())))
         if done.returncode:
             raise RuntimeError(done.stderr[-2500:])
         s.say("parallel")(json.loads(out.read_text("utf-8")))
@@ -212,12 +226,14 @@ def run_part(s: Session, name: str) -> None:
 
 def begin_notebooks(s: Session) -> None:
     if s.options.labs:
-        jobs = [(lab, model or "bundled") for lab, _, model in (name.partition(":") for name in s.options.labs.split(","))]
+        jobs = [(lab, model or "bundled") for lab, _, model in (name.partition(":")
+                                                                for name in s.options.labs.split(","))]
     else:
         jobs = notebooks.jobs_for(notebooks.labs(), "each" if s.options.model == "full" else s.options.model)
     beside = {"floors", "decode"} & set(s.options.parts.split(","))
     cards = (("1",) if beside else ("1", "0")) if second_card(s) else ()
-    s.running = notebooks.start(jobs, s.device, s.options.out.parent / f"{s.options.out.stem}-notebooks", cards)
+    s.running = notebooks.start(jobs, s.device, s.options.out.parent / f"{s.options.out.stem}-notebooks",
+                                cards)
 
 
 def second_card(s: Session) -> bool:
@@ -237,18 +253,23 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m ci.gpu", description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=Path, default=None, help="the JSON (ci/results/gpu-TIME.json)")
     parser.add_argument("--parts", default=",".join(PARTS))
-    parser.add_argument("--labs", default="", help="notebooks: only these, as LAB or LAB:MODEL, with commas between")
+    parser.add_argument("--labs", default="", help="notebooks: only these, as LAB or LAB:MODEL, with "
+                                                   "commas between")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--model", default="full", help="pictures: full or bundled (full)")
-    parser.add_argument("--tiny", action="store_true", help="small sizes and the bundled language model: a rehearsal")
-    parser.add_argument("--rounds", type=int, default=20, help="interleaved rounds of the trace benchmark (20)")
-    parser.add_argument("--budget", type=float, default=3600.0, help="seconds in all; no part is begun after them")
+    parser.add_argument("--tiny", action="store_true", help="small sizes and the bundled language model: a "
+                                                            "rehearsal")
+    parser.add_argument("--rounds", type=int, default=20, help="interleaved rounds of the trace "
+                                                               "benchmark (20)")
+    parser.add_argument("--budget", type=float, default=3600.0, help="seconds in all; no part is begun "
+                                                                     "after them")
     parser.add_argument("--notebook-seconds", type=float, default=600.0)
     options = parser.parse_args(argv)
     chosen = options.parts.split(",")
     if set(chosen) - set(PARTS):
         parser.error(f"parts are {', '.join(PARTS)}")
-    options.out = options.out or ROOT / "ci" / "results" / time.strftime("gpu-%Y%m%dT%H%M%SZ.json", time.gmtime())
+    options.out = options.out or ROOT / "ci" / "results" / time.strftime("gpu-%Y%m%dT%H%M%SZ.json",
+                                                                         time.gmtime())
     session = Session(options)
     for name in [part for part in PARTS if part in chosen]:
         if name not in BESIDE_NOTEBOOKS and not (second_card(session) and name in ("floors", "decode")):

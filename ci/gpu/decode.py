@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from inferlab.lab.launches import captured
-from inferlab.lab.roofline import call_cost
+from inferlab.lab.kits.decode.launches import captured
+from inferlab.lab.kits.decode.roofline import call_cost
 
 from . import fused
 from .measure import chain_seconds, fresh, seconds
@@ -21,16 +21,20 @@ GOAL = 1.3
 class Decode:
     """One sequence of `context` random tokens in the cache, and one more at a time."""
 
-    def __init__(self, model, rate: dict[str, Any], context: int, say: Callable[[dict], None], calls: int = 16):
-        self.model, self.device, self.context, self.say, self.calls = model, str(model.device), context, say, calls
+    def __init__(self, model, rate: dict[str, Any], context: int, say: Callable[[dict], None],
+                 calls: int = 16):
+        self.model, self.device, self.context = model, str(model.device), context
+        self.say, self.calls = say, calls
         self.length = context + 512
         cost = call_cost(model.config, 1, context, itemsize=model.dtype.itemsize)
         self.floor = cost.bytes / rate["copy_bytes_per_s"]
         self.found: dict[str, Any] = {
-            "context": context, "bytes": cost.bytes, "weight_bytes": cost.weight_bytes, "cache_bytes": cost.cache_read_bytes,
+            "context": context, "bytes": cost.bytes, "weight_bytes": cost.weight_bytes,
+            "cache_bytes": cost.cache_read_bytes,
             "floor_seconds": self.floor, "floor_of": "bytes / copy bandwidth", "goal": GOAL, "rows": []}
         generator = torch.Generator(self.device).manual_seed(1)
-        self.ids = torch.randint(0, model.config.vocab_size, (1, context), device=self.device, generator=generator)
+        self.ids = torch.randint(0, model.config.vocab_size, (1, context), device=self.device,
+                                 generator=generator)
         self.token = self.ids[:, -1:].clone()
 
     def add(self, name: str, measured: Callable[[], dict[str, Any]]) -> None:
@@ -42,7 +46,8 @@ class Decode:
             row["met"] = row["over_floor"] <= GOAL
         except Exception as error:  # noqa: BLE001 - whatever a regime raises is its result here, and printed
             row = {"error": f"{type(error).__name__}: {error}"[:600], "where": traceback.format_exc()[-1500:]}
-        self.found["rows"].append({"regime": name, **row, "took_seconds": round(time.perf_counter() - began, 1)})
+        self.found["rows"].append({"regime": name, **row, "took_seconds": round(time.perf_counter() - began,
+                                                                                1)})
         self.say(self.found)
         fresh(self.device)
 
@@ -68,12 +73,14 @@ class Decode:
     @torch.no_grad()
     def eager_dynamic(self) -> dict[str, Any]:
         cache = self.dynamic()
-        return chain_seconds(lambda: self.model(self.token, None, None, cache), self.device, self.calls, 5, warm=4)
+        return chain_seconds(lambda: self.model(self.token, None, None, cache), self.device, self.calls, 5,
+                             warm=4)
 
     @torch.no_grad()
     def eager_static(self) -> dict[str, Any]:
         cache = self.static()
-        return chain_seconds(lambda: self.model(self.token, None, None, cache), self.device, self.calls, 5, warm=4)
+        return chain_seconds(lambda: self.model(self.token, None, None, cache), self.device, self.calls, 5,
+                             warm=4)
 
     @torch.no_grad()
     def graph_static(self) -> dict[str, Any]:
@@ -121,7 +128,8 @@ class Decode:
 
 def decode(model, rate: dict[str, Any], context: int, say: Callable[[dict], None],
            calls: int = 16) -> dict[str, Any]:
-    """All regimes in turn, results handed to `say` as they come. The model's own layers are used up at the end."""
+    """All regimes in turn, results handed to `say` as they come. The model's own layers are used up at the
+    end."""
     runs = Decode(model, rate, context, say, calls)
     cuda = torch.device(runs.device).type == "cuda"
     runs.add("eager, growing cache", runs.eager_dynamic)
@@ -133,7 +141,8 @@ def decode(model, rate: dict[str, Any], context: int, say: Callable[[dict], None
         want = model(runs.token, None, None, cache).logits[0, -1].float()
         cache.crop(-1)
         # the same numbers in another order: the token at the end of the prompt instead of after it
-        again = model(torch.cat([runs.ids, runs.token], 1), None, None, runs.empty(), logits_to_keep=1).logits[0, -1]
+        again = model(torch.cat([runs.ids, runs.token], 1), None, None, runs.empty(),
+                      logits_to_keep=1).logits[0, -1]
         runs.found["noise"] = fused.apart(again, want)
     with torch.no_grad():
         weights = fused.fuse(model)
@@ -144,7 +153,8 @@ def decode(model, rate: dict[str, Any], context: int, say: Callable[[dict], None
 
         with torch.no_grad():
             by_shape: dict[tuple[int, ...], list] = {}
-            for matrix in [m for w in weights for m in (w.qkv, w.out, w.gate_up, w.down)] + [model.lm_head.weight]:
+            for matrix in [m for w in weights for m in (w.qkv, w.out, w.gate_up,
+                                                        w.down)] + [model.lm_head.weight]:
                 by_shape.setdefault(tuple(matrix.shape), []).append(matrix)
             chosen = {}
             for shape, matrices in by_shape.items():
@@ -165,7 +175,8 @@ def decode(model, rate: dict[str, Any], context: int, say: Callable[[dict], None
     return runs.found
 
 
-def compiled(model, rate: dict[str, Any], context: int, say: Callable[[dict], None], calls: int = 16) -> dict[str, Any]:
+def compiled(model, rate: dict[str, Any], context: int, say: Callable[[dict], None],
+             calls: int = 16) -> dict[str, Any]:
     """The whole model compiled, as a user would write it: a minute or more to compile."""
     runs = Decode(model, rate, context, say, calls)
     runs.add("torch.compile reduce-overhead, static cache", runs.compiled_static)
@@ -191,5 +202,6 @@ def _tuned(matvec, matrices: list, device: str) -> dict[str, Any]:
     graphs = {name: captured(run) for name, run in (("triton", ours), ("library", library))}
     times = {name: chain_seconds(graph.replay, device, 8, 5)["median"] for name, graph in graphs.items()}
     return {"rows_step_warps": best, "apart": round(apart, 5),
-            "bytes_per_s": {name: bytes_ / t for name, t in times.items()}, "us": {n: round(t / len(matrices) * 1e6, 2) for n, t in times.items()}}
+            "bytes_per_s": {name: bytes_ / t for name, t in times.items()},
+            "us": {n: round(t / len(matrices) * 1e6, 2) for n, t in times.items()}}
 

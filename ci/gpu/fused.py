@@ -1,8 +1,9 @@
-"""A decode step for one sequence of a Llama-style model, written to read every weight once and do little else.
+"""A decode step for one sequence of a Llama-style model, written to read every weight once and do little
+else.
 
-Against the model's own code: q, k and v are one matrix and gate and up are one; products of a matrix and a vector are
-written as such; the layer is one function, compiled once and run with every layer's weights; and the step is one CUDA
-graph. The numbers are the model's own up to rounding (`agrees` compares them).
+Against the model's own code: q, k and v are one matrix and gate and up are one; products of a matrix and a
+vector are written as such; the layer is one function, compiled once and run with every layer's weights; and
+the step is one CUDA graph. The numbers are the model's own up to rounding (`agrees` compares them).
 """
 
 from __future__ import annotations
@@ -28,14 +29,16 @@ class LayerWeights:
 
 
 def fuse(model) -> list[LayerWeights]:
-    """The weights of a `LlamaForCausalLM`'s layers with q, k, v and gate, up put together. The model's own are freed:
-    afterwards its layers no longer run."""
+    """The weights of a `LlamaForCausalLM`'s layers with q, k, v and gate, up put together. The model's own
+    are freed: afterwards its layers no longer run."""
     found = []
     for layer in model.model.layers:
         a, m = layer.self_attn, layer.mlp
         found.append(LayerWeights(
-            layer.input_layernorm.weight, torch.cat([a.q_proj.weight, a.k_proj.weight, a.v_proj.weight]), a.o_proj.weight,
-            layer.post_attention_layernorm.weight, torch.cat([m.gate_proj.weight, m.up_proj.weight]), m.down_proj.weight))
+            layer.input_layernorm.weight, torch.cat([a.q_proj.weight, a.k_proj.weight, a.v_proj.weight]),
+            a.o_proj.weight,
+            layer.post_attention_layernorm.weight, torch.cat([m.gate_proj.weight, m.up_proj.weight]),
+            m.down_proj.weight))
         for part in (a.q_proj, a.k_proj, a.v_proj, m.gate_proj, m.up_proj):
             part.weight = None
     return found
@@ -47,7 +50,8 @@ def linear(weight: Tensor, x: Tensor) -> Tensor:
 
 
 def summed(weight: Tensor, x: Tensor) -> Tensor:
-    """`weight @ x` as a sum over rows in float32: a compiler makes one kernel of it that streams the weights."""
+    """`weight @ x` as a sum over rows in float32: a compiler makes one kernel of it that streams the
+    weights."""
     return (weight.float() * x.float()).sum(-1).to(weight.dtype)
 
 
@@ -69,18 +73,21 @@ class Step:
     Args:
         model: a `LlamaForCausalLM`; see `fuse` for what happens to it.
         length: positions of the static cache.
-        matvec: how a matrix and a vector are multiplied: `linear`, `summed` or a kernel of the same signature.
+        matvec: how a matrix and a vector are multiplied: `linear`, `summed` or a kernel of the same
+            signature.
         compiled: compile the layer, once for all layers.
         ranks: how many processes share the model; `weights` are then this process's `share`.
     """
 
-    def __init__(self, model, weights: list[LayerWeights], length: int, matvec: Callable[[Tensor, Tensor], Tensor],
+    def __init__(self, model, weights: list[LayerWeights], length: int,
+                 matvec: Callable[[Tensor, Tensor], Tensor],
                  compiled: bool = True, ranks: int = 1):
         config, device, dtype = model.config, model.device, model.dtype
         self.heads, self.kv = config.num_attention_heads // ranks, config.num_key_value_heads // ranks
         self.dim = getattr(config, "head_dim", None) or config.hidden_size // self.heads
         self.epsilon, self.length, self.weights, self.matvec = config.rms_norm_eps, length, weights, matvec
-        self.embed, self.norm, self.head = model.model.embed_tokens.weight, model.model.norm.weight, model.lm_head.weight
+        self.embed, self.norm = model.model.embed_tokens.weight, model.model.norm.weight
+        self.head = model.lm_head.weight
         self.inverse = model.model.rotary_emb.inv_freq.to(device)
         self.keys = [torch.zeros(self.kv, length, self.dim, device=device, dtype=dtype) for _ in weights]
         self.values = [torch.zeros(self.kv, length, self.dim, device=device, dtype=dtype) for _ in weights]
@@ -91,15 +98,18 @@ class Step:
         self.rank = torch.distributed.get_rank() if ranks > 1 else 0
         self.begin, self.layer, self.end = self._begin, self._layer, self._end
         if compiled:
-            self.begin, self.layer, self.end = (torch.compile(f, dynamic=False) for f in (self._begin, self._layer, self._end))
+            self.begin, self.layer, self.end = (torch.compile(f, dynamic=False)
+                                                for f in (self._begin, self._layer, self._end))
 
     def _begin(self, token: Tensor, position: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         angles = torch.cat([self.inverse, self.inverse]) * position.float()
         mask = torch.where(self.places <= position, 0.0, float("-inf"))
-        return self.embed[token][0], angles.cos().to(self.embed.dtype), angles.sin().to(self.embed.dtype), mask
+        dtype = self.embed.dtype
+        return self.embed[token][0], angles.cos().to(dtype), angles.sin().to(dtype), mask
 
     def _attend(self, x, norm1, qkv, out, keys, values, cos, sin, mask, position):
-        q, k, v = self.matvec(qkv, rms(x, norm1, self.epsilon)).view(-1, self.dim).split([self.heads, self.kv, self.kv])
+        q, k, v = self.matvec(qkv, rms(x, norm1, self.epsilon)).view(-1, self.dim).split([self.heads, self.kv,
+                                                                                          self.kv])
         keys.index_copy_(1, position, rotated(k, cos, sin)[:, None])
         values.index_copy_(1, position, v[:, None])
         q = rotated(q, cos, sin).view(self.kv, self.heads // self.kv, self.dim)
@@ -123,7 +133,8 @@ class Step:
         """Runs the step; the position is left as it is."""
         x, cos, sin, mask = self.begin(self.token, self.position)
         for w, keys, values in zip(self.weights, self.keys, self.values, strict=True):
-            x = self.layer(x, w.norm1, w.qkv, w.out, w.norm2, w.gate_up, w.down, keys, values, cos, sin, mask, self.position)
+            x = self.layer(x, w.norm1, w.qkv, w.out, w.norm2, w.gate_up, w.down, keys, values, cos, sin, mask,
+                           self.position)
         self.logits.copy_(self.end(x))
 
     def fill(self, cache) -> None:
@@ -136,24 +147,27 @@ class Step:
 
 
 def share(weights: LayerWeights, heads: int, kv: int, dim: int, rank: int, ranks: int) -> LayerWeights:
-    """One process's part of a layer: whole heads and a part of the MLP's width; `out` and `down` are cut by columns, so
-    that the processes' results are summands."""
+    """One process's part of a layer: whole heads and a part of the MLP's width; `out` and `down` are cut by
+    columns, so that the processes' results are summands."""
     q, k, v = weights.qkv.split([heads * dim, kv * dim, kv * dim])
     gate, up = weights.gate_up.chunk(2)
     rows = [part.chunk(ranks)[rank] for part in (q, k, v)]
     halves = [part.chunk(ranks)[rank] for part in (gate, up)]
-    return LayerWeights(weights.norm1, torch.cat(rows), weights.out.chunk(ranks, 1)[rank].contiguous(), weights.norm2,
+    return LayerWeights(weights.norm1, torch.cat(rows), weights.out.chunk(ranks, 1)[rank].contiguous(),
+                        weights.norm2,
                         torch.cat(halves), weights.down.chunk(ranks, 1)[rank].contiguous())
 
 
 class SharedStep(Step):
-    """The same step split over processes: each sums its part with the others' after attention and after the MLP."""
+    """The same step split over processes: each sums its part with the others' after attention and after the
+    MLP."""
 
     def __init__(self, model, weights, length, matvec, compiled, ranks):
         super().__init__(model, weights, length, matvec, compiled, ranks)
         self.attend, self.mlp = self._attend, self._mlp
         if compiled:
-            self.attend, self.mlp = torch.compile(self._attend, dynamic=False), torch.compile(self._mlp, dynamic=False)
+            self.attend, self.mlp = torch.compile(self._attend, dynamic=False), torch.compile(self._mlp,
+                                                                                              dynamic=False)
 
     @torch.no_grad()
     def __call__(self) -> None:
@@ -177,12 +191,14 @@ def apart(logits: Tensor, want: Tensor) -> float:
 
 
 def checked(name: str, logits: Tensor, want: Tensor, noise: float) -> float:
-    """`apart`, once it is no more than rounding explains: twice `noise`, which is `apart` of the same numbers in another order.
+    """`apart`, once it is no more than rounding explains: twice `noise`, which is `apart` of the same numbers
+    in another order.
 
     Raises:
         AssertionError: if it is more.
     """
     found = apart(logits, want)
     if not found < max(2 * noise, 1e-4):
-        raise AssertionError(f"{name}: logits are {found:.3f} away from the model's, relative; rounding explains {noise:.3f}")
+        raise AssertionError(f"{name}: logits are {found:.3f} away from the model's, relative; rounding "
+                             f"explains {noise:.3f}")
     return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
-from .measure import allocated, fresh, reset_peak, seconds
+from .measure import allocated, fresh, reset_peak, seconds, spread
 
 KNOBS = ("plain", "vae slicing", "vae tiling", "model offload", "group offload")
 
@@ -24,39 +24,65 @@ def turn_on(pipe, knob: str, device: str) -> None:
     elif knob == "model offload":
         pipe.enable_model_cpu_offload(device=device)
     elif knob == "group offload":
-        pipe.enable_group_offload(torch.device(device), torch.device("cpu"), offload_type="leaf_level", use_stream=True,
+        pipe.enable_group_offload(torch.device(device), torch.device("cpu"), offload_type="leaf_level",
+                                  use_stream=True,
                                   non_blocking=True)
     elif knob != "plain":
         raise ValueError(f"a knob is one of {', '.join(KNOBS)}, not {knob!r}")
 
 
-def measure_knobs(make: Callable[[], Any], call: Callable[[Any, int], Any], sides, device: str, found: dict[str, Any],
-                  say: Callable[[dict], None], knobs=KNOBS) -> dict[str, Any]:
-    """Rows of (side, knob): the allocator's highest bytes in a call, weights included, and seconds. The first
-    side is called once before, so that libraries and kernels are loaded.
+def measure_knobs(make: Callable[[], Any], call: Callable[[Any, int], Any], sides: Sequence[int], device: str,
+                  found: dict[str, Any],
+                  say: Callable[[dict], None], knobs: Sequence[str] = KNOBS, rounds: int = 5) -> dict[str,
+                                                                                                      Any]:
+    """Rows of (side, knob): the allocator's highest bytes in a call, weights included, and the spread of its
+    seconds.
 
-    make    gives a new pipeline on `device`; each offloading knob gets one of its own
-    call    runs the pipeline at a side in pixels
+    The bytes come first, from a pipeline that is alone on the device. Then all pipelines are made, and each
+    side is timed in `rounds` rounds: every knob once a round, each round beginning with another knob, after
+    one round that does not count. So no knob is timed cold, and what drifts on the host meets all of them.
+
+    Args:
+        make: gives a new pipeline on `device`; each knob gets one of its own.
+        call: runs a pipeline at a side in pixels.
     """
-    found |= {"rows": []}
+    found |= {"rounds": rounds, "rows": []}
+    rows = {}
     for knob in knobs:
-        pipe = make()
-        if "offload" in knob:
-            pipe.to("cpu")
-        turn_on(pipe, knob, device)
+        pipe = ready(make, knob, device)
         for side in sides:
-            row: dict[str, Any] = {"pixels": side, "knob": knob}
+            row = rows[side, knob] = {"pixels": side, "knob": knob}
+            found["rows"].append(row)
             try:
-                if side == sides[0]:
-                    call(pipe, side)  # libraries start, kernels are loaded
+                call(pipe, side)  # libraries start, kernels are loaded
                 fresh(device)
                 reset_peak(device)
-                row["seconds"] = seconds(lambda p=pipe, s=side: call(p, s), device)
+                call(pipe, side)
                 row["peak"] = allocated(device)[1]
             except torch.OutOfMemoryError as error:
                 row["error"] = str(error)[:200]
-            found["rows"].append(row)
             say(found)
         del pipe
         fresh(device)
+    pipes = {knob: ready(make, knob, device) for knob in knobs}
+    for side in sides:
+        timed: dict[str, list[float]] = {knob: [] for knob in knobs if "peak" in rows[side, knob]}
+        for number in range(rounds + 1):
+            order = list(timed)[number % len(timed):] + list(timed)[:number % len(timed)]
+            for knob in order:
+                one = seconds(lambda p=pipes[knob], s=side: call(p, s), device)
+                if number:
+                    timed[knob].append(one)
+        for knob, values in timed.items():
+            rows[side, knob]["seconds"] = spread(values, 4)
+        say(found)
     return found
+
+
+def ready(make: Callable[[], Any], knob: str, device: str) -> Any:
+    """A pipeline of `make` with one knob on."""
+    pipe = make()
+    if "offload" in knob:
+        pipe.to("cpu")
+    turn_on(pipe, knob, device)
+    return pipe

@@ -17,7 +17,8 @@ def _rows(weight, x, y, n, k, ROWS: tl.constexpr, STEP: tl.constexpr):
     total = tl.zeros((ROWS, STEP), dtype=tl.float32)
     for start in range(0, k, STEP):
         here = start + columns < k
-        w = tl.load(at + start, mask=inside[:, None] & here[None, :], other=0.0, eviction_policy="evict_first")
+        w = tl.load(at + start, mask=inside[:, None] & here[None, :], other=0.0,
+                    eviction_policy="evict_first")
         v = tl.load(x + start + columns, mask=here, other=0.0)
         total += w.to(tl.float32) * v.to(tl.float32)[None, :]
     tl.store(y + rows, tl.sum(total, 1).to(y.dtype.element_ty), mask=inside)
@@ -35,8 +36,8 @@ def _launch(weight: Tensor, x: Tensor, y: Tensor, shape: tuple[int, int, int]) -
 
 
 def tune(weights: list[Tensor], timer) -> tuple[int, int, int]:
-    """The fastest of SHAPES for matrices of one shape; `timer(run)` gives seconds. Several matrices, larger than the L2
-    cache together, are taken in turn, so that none is read from it."""
+    """The fastest of SHAPES for matrices of one shape; `timer(run)` gives seconds. Several matrices, larger
+    than the L2 cache together, are taken in turn, so that none is read from it."""
     n, k = weights[0].shape
     x = torch.randn(k, device=weights[0].device, dtype=weights[0].dtype)
     y = torch.empty(n, device=x.device, dtype=x.dtype)

@@ -47,8 +47,10 @@ def repeated(run: Callable[[], Any], device: str, repeats: int, warm: int = 2) -
     return spread([seconds(run, device) for _ in range(repeats)])
 
 
-def chain_seconds(run: Callable[[], Any], device: str, calls: int, repeats: int, warm: int = 2) -> dict[str, Any]:
-    """`spread` of the seconds of one call, from `repeats` chains of `calls` calls that are waited for only at the end."""
+def chain_seconds(run: Callable[[], Any], device: str, calls: int, repeats: int, warm: int = 2) -> dict[str,
+                                                                                                        Any]:
+    """`spread` of the seconds of one call, from `repeats` chains of `calls` calls that are waited for only at
+    the end."""
 
     def chain() -> None:
         for _ in range(calls):
@@ -69,7 +71,8 @@ def fresh(device: str) -> None:
 
 
 def allocated(device: str) -> tuple[int, int]:
-    """(bytes allocated now, highest since `reset_peak`) of the CUDA allocator; zeros on a CPU, which has none."""
+    """(bytes allocated now, highest since `reset_peak`) of the CUDA allocator; zeros on a CPU, which has
+    none."""
     if torch.device(device).type != "cuda":
         return 0, 0
     return torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
@@ -111,7 +114,8 @@ def commit() -> str:
     if given:
         return given
     try:
-        return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True,
+        return subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
+                              check=True,
                               cwd=ROOT).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
@@ -119,7 +123,8 @@ def commit() -> str:
 
 def _driver() -> str:
     try:
-        return subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True,
+        return subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"],
+                              capture_output=True,
                               text=True, check=True, timeout=30).stdout.split("\n")[0].strip()
     except (OSError, subprocess.SubprocessError):
         return "unknown"

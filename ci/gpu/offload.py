@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from inferlab.lab.residency import component_bytes, moved_bytes, residency_events
+from inferlab.lab.kits.memory.residency import component_bytes, moved_bytes, residency_events
 from inferlab.models import load_pipeline
 from inferlab.trace import trace
 
@@ -12,10 +12,11 @@ COMPONENTS = ("text_encoder", "unet", "vae")
 
 
 def difference(device: str) -> dict[str, Any]:
-    """The rows of the diff from a plain run of the bundled pipeline to an offloaded one, and the moves of its weights.
+    """The rows of the diff from a plain run of the bundled pipeline to an offloaded one, and the moves of its
+    weights.
 
-    `order` says that moves stand in the order in which they ended. `unexplained` are the rows that are neither of kind
-    "device" nor a hook's boundary: what lab 11's exercise would miss.
+    `order` says that moves stand in the order in which they ended. `unexplained` are the rows that are
+    neither of kind "device" nor a hook's boundary: what lab 11's exercise would miss.
     On a CPU there is nothing to offload to: only the plain run's events.
     """
     pipe = load_pipeline("bundled", device)
@@ -27,7 +28,8 @@ def difference(device: str) -> dict[str, Any]:
         return t
 
     plain = run()
-    found: dict[str, Any] = {"order": "end", "plain_events": residency_events(plain.rows(), COMPONENTS, device)}
+    found: dict[str, Any] = {"order": "end", "plain_events": residency_events(plain.rows(), COMPONENTS,
+                                                                              device)}
     if device == "cpu":
         return found
     pipe.enable_model_cpu_offload(device=device)
@@ -37,9 +39,11 @@ def difference(device: str) -> dict[str, Any]:
     hooks = (".pre_forward", ".post_forward")
     found |= {
         "rows": [{key: row[key] if key != "steps" else len(row[key]) for key in row} for row in rows],
-        "unexplained": [f"{row['kind']} {row['name']} {row['where']}: {row['before']} -> {row['after']}" for row in rows
+        "unexplained": [f"{row['kind']} {row['name']} {row['where']}: {row['before']} -> {row['after']}"
+                        for row in rows
                         if row["kind"] != "device" and not row["name"].endswith(hooks)],
         "events": events, "carried_bytes": moved_bytes(events, component_bytes(pipe)),
-        "moves": [{"name": b.name, "moved": {k: str(v) for k, v in b.moved.items()}} for b in offloaded.boundaries if b.moved],
+        "moves": [{"name": b.name, "moved": {k: str(v) for k, v in b.moved.items()}}
+                  for b in offloaded.boundaries if b.moved],
     }
     return found

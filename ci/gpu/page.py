@@ -48,6 +48,8 @@ def newest(folder: Path = RESULTS) -> tuple[dict[str, Runs], list[tuple[str, dic
     for name, run in runs:
         for part, data in run["parts"].items():
             key = (part, run["environment"]["card"]["name"])
+            if part == "knobs" and not all("rounds" in model for model in data.values() if isinstance(model, dict)):
+                continue  # timed once, in one order, the first one cold: its seconds say nothing
             if part != "notebooks" and key not in seen:
                 seen.add(key)
                 parts.setdefault(part, []).append((name, data))
@@ -189,15 +191,16 @@ def vae_part(data: dict[str, Any]) -> str:
 
 def knobs_part(data: dict[str, Any]) -> str:
     text = (f"{data['pictures']} pictures, {data['steps']} steps, no guidance, float16, the whole pipeline with its weights; SDXL without "
-            "text encoders. Peak in GB (allocator) and seconds of one call; model offload by components, group offload by "
-            "layers on a second stream.\n\n")
+            "text encoders. Peak in GB (allocator) of a pipeline alone on the card. Seconds of one call: the median, and in brackets the least and "
+            "the greatest, of rounds in which every knob is called once, in another order each time, after a round that does not count. "
+            "Model offload by components, group offload by layers on a second stream.\n\n")
     for key, title in (("sd15", "Stable Diffusion 1.5"), ("sdxl", "SDXL")):
         rows = data.get(key, {}).get("rows", [])
         if not rows:
             continue
         sides = list(dict.fromkeys(r["pixels"] for r in rows))
         cells = {(r["knob"], r["pixels"]): r for r in rows}
-        text += f"\n{title}:\n\n" + table(
+        text += f"\n{title}, {data[key]['rounds']} rounds:\n\n" + table(
             ["knob", *[f"{side}" for side in sides]],
             [[knob, *[_cell(cells.get((knob, side))) for side in sides]] for knob in dict.fromkeys(r["knob"] for r in rows)])
     return text
@@ -206,7 +209,10 @@ def knobs_part(data: dict[str, Any]) -> str:
 def _cell(row: dict[str, Any] | None) -> str:
     if row is None:
         return ""
-    return "does not fit" if "peak" not in row else f"{gb(row['peak'])} GB, {row['seconds']:.2f} s"
+    if "peak" not in row:
+        return "does not fit"
+    took = row["seconds"]
+    return f"{gb(row['peak'])} GB, {took['median']:.2f} s ({took['min']:.2f} to {took['max']:.2f})"
 
 
 def notebooks_part(data: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from inferlab.lab.peaks import knob
+from inferlab.lab.kits.memory.peaks import knob
 from inferlab.trace import trace
 
 from .measure import allocated, fresh, reset_peak, seconds
@@ -27,9 +27,10 @@ def forecast(vae, batch: int, side: int, slicing: bool, tiling: bool) -> int:
 def with_copies(vae, batch: int, side: int, slicing: bool, tiling: bool) -> int:
     """The forecast for CUDA, where cuDNN's convolutions work in another memory order than PyTorch's.
 
-    In units of lab 10's map (the last block's input): its first convolution finds the residual and its own input (2),
-    makes half a map, and copies both into its order (1 1/2): 4 maps. With one picture in a pass also the convolution of the
-    last upsampling works on copies: 1 3/4 maps are there, one is made, two are copies: 4 3/4.
+    In units of lab 10's map (the last block's input): its first convolution finds the residual and its own
+    input (2), makes half a map, and copies both into its order (1 1/2): 4 maps. With one picture in a pass
+    also the convolution of the last upsampling works on copies: 1 3/4 maps are there, one is made, two are
+    copies: 4 3/4.
     """
     return copies(forecast(vae, batch, side, slicing, tiling), 1 if slicing else batch)
 
@@ -41,7 +42,8 @@ def copies(three_maps: int, in_pass: int) -> int:
 
 @torch.no_grad()
 def peaks(vae, sizes, device: str, say: Callable[[dict], None]) -> dict[str, Any]:
-    """Rows of (pixels, batch, knob): forecast, allocator's peak above what was there, and the seconds of a second decode.
+    """Rows of (pixels, batch, knob): forecast, allocator's peak above what was there, and the seconds of a
+    second decode.
 
     sizes   pairs (side of the picture in pixels, batch)
     """
@@ -60,7 +62,8 @@ def peaks(vae, sizes, device: str, say: Callable[[dict], None]) -> dict[str, Any
                     row["peak"] = allocated(device)[1] - before
                     row["forecast"] = forecast(vae, batch, pixels // 8, name == "slicing", name == "tiling")
                     if row["peak"]:
-                        row["with_copies"] = with_copies(vae, batch, pixels // 8, name == "slicing", name == "tiling")
+                        row["with_copies"] = with_copies(vae, batch, pixels // 8, name == "slicing",
+                                                         name == "tiling")
                         row["copies_off_by"] = row["peak"] / row["with_copies"] - 1
                     if row["peak"]:
                         row["off_by"] = row["peak"] / row["forecast"] - 1
@@ -75,7 +78,8 @@ def peaks(vae, sizes, device: str, say: Callable[[dict], None]) -> dict[str, Any
 
 @torch.no_grad()
 def attributed(vae, pixels: int, device: str) -> dict[str, Any]:
-    """Which module's call makes the peak: the highest peaks of one traced decode, above what was there before."""
+    """Which module's call makes the peak: the highest peaks of one traced decode, above what was there
+    before."""
     latents = torch.randn(1, 4, pixels // 8, pixels // 8, device=device, dtype=vae.dtype)
     with trace(vae, depth="decoder*", memory="peaks") as t:
         vae.decode(latents)
@@ -83,6 +87,7 @@ def attributed(vae, pixels: int, device: str) -> dict[str, Any]:
     if not read:
         return {"pixels": pixels, "highest": []}
     ground = read[0][1]
-    highest = sorted(((peak - ground, before - ground, name) for peak, before, name in read), reverse=True)[:25]
+    highest = sorted(((peak - ground, before - ground, name) for peak, before, name in read),
+                     reverse=True)[:25]
     return {"pixels": pixels, "map_bytes": vae.config.block_out_channels[1] * pixels**2 * vae.dtype.itemsize,
             "highest": [{"name": n, "peak": p, "before": b} for p, b, n in highest]}

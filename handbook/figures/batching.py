@@ -13,7 +13,7 @@ import numpy as np
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
-from inferlab.lab.plots import save_svg
+from inferlab.lab.plots.style import save_svg
 
 HERE = Path(__file__).parent
 LLAMA = {"linear": 7_504_658_432, "itemsize": 2, "attention": 4 * 32 * 32 * 128, "cache": 2 * 32 * 8 * 128 * 2}
@@ -56,6 +56,17 @@ def continuous() -> list[int]:
     return rows
 
 
+def first_tokens() -> list[int]:
+    """The iteration, counted from 1, in which each request gets its first token when a free slot is filled at once."""
+    free = [1] * SLOTS
+    started = []
+    for length in LENGTHS:
+        slot = free.index(min(free))
+        started.append(free[slot])
+        free[slot] += length
+    return started
+
+
 def limit(context: int) -> float:
     """What the intensity goes to when the batch becomes very large."""
     return (2 * LLAMA["linear"] + LLAMA["attention"] * context) / (context * LLAMA["cache"])
@@ -83,6 +94,8 @@ def numbers() -> dict[str, str]:
         "static, iterations": f"{len(one)} iterations",
         "static, occupancy": f"{sum(one) / (len(one) * SLOTS):.0%}",
         "continuous, iterations": f"{len(other)} iterations",
+        "first tokens of the last three": "iterations {}, {} and {}".format(*first_tokens()[SLOTS:]),
+        "instead of": f"instead of {max(LENGTHS[:SLOTS]) + 1}",
         "continuous, occupancy": f"{sum(other) / (len(other) * SLOTS):.0%}",
     }
 

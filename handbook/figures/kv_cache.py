@@ -14,8 +14,8 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 
-from inferlab.lab.plots import _LOOK, ACCENT, DARK, MID, save_svg
-from inferlab.lab.roofline import Sizes
+from inferlab.lab.kits.decode.roofline import Sizes
+from inferlab.lab.plots.style import ACCENT, DARK, MID, STYLE, save_svg
 from inferlab.models.language import FULL, FULL_COMMON, WEIGHTS
 
 HERE = Path(__file__).parent
@@ -52,7 +52,7 @@ def numbers() -> dict[str, str]:
 
 def draw(path: Path) -> None:
     """Eight query heads on their key/value heads: multi-head, grouped-query and multi-query attention."""
-    with plt.rc_context({**_LOOK, "axes.grid": False}):
+    with plt.style.context([STYLE, {"axes.grid": False}]):
         fig, axes = plt.subplots(1, 3, figsize=(7.4, 2.5))
         for axis, (title, kv) in zip(axes, (("multi-head", 8), ("grouped-query", 2), ("multi-query", 1)), strict=True):
             for head in range(8):

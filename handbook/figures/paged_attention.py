@@ -14,7 +14,7 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 
-from inferlab.lab.plots import save_svg
+from inferlab.lab.plots.style import save_svg
 
 HERE = Path(__file__).parent
 ROW = 2 * 32 * 8 * 128 * 2

@@ -13,7 +13,7 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 
-from inferlab.lab.plots import save_svg
+from inferlab.lab.plots.style import save_svg
 from inferlab.models.language import FULL, WEIGHTS
 
 HERE = Path(__file__).parent

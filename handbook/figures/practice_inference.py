@@ -12,7 +12,7 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
-from inferlab.lab.plots import save_svg
+from inferlab.lab.plots.style import save_svg
 
 HERE = Path(__file__).parent
 WEIGHTS, LAYERS, KV_HEADS, QUERY_HEADS, HEAD = 8_030_000_000, 32, 8, 32, 128
@@ -83,16 +83,21 @@ def numbers() -> dict[str, str]:
 def draw(path: Path) -> None:
     """Bytes for each token, split into weights and caches, as one remedy is added to the next."""
     bars = steps()
-    fig, axis = plt.subplots(figsize=(7.2, 2.7))
-    for place, (weights, caches) in enumerate(bars.values()):
-        axis.barh(place, weights, color="#1b3a5c", label="weights" if place == 0 else None)
-        axis.barh(place, caches, left=weights, color="#a9c6de", hatch="///", edgecolor="white", label="caches" if place == 0 else None)
-        axis.text(weights + caches + 0.15, place, f"{weights + caches:.2f} GB", va="center", fontsize=8.5, color="0.25")
-    axis.set(yticks=range(len(bars)), yticklabels=bars, xlabel="GB that a decode step reads for each token it makes", xlim=(0, 18.5))
-    axis.invert_yaxis()
-    axis.legend(frameon=False, fontsize=8.5, loc="lower right")
-    axis.set_title("The first remedy takes nearly all; then the caches are half of what is left", loc="left", fontsize=11, fontweight="bold")
-    axis.spines[["top", "right"]].set_visible(False)
+    fig, axes = plt.subplots(1, 2, figsize=(7.6, 3.0), sharey=True)
+    # the batch makes the bars so much smaller that the last three need a scale of their own
+    for axis, first, reach, title in zip(axes, (0, 1), (20, 1.6), ("all four", "the last three, enlarged"), strict=True):
+        for place, (weights, caches) in list(enumerate(bars.values()))[first:]:
+            axis.barh(place, weights, color="#1b3a5c", label="weights" if place == first else None)
+            axis.barh(place, caches, left=weights, color="#a9c6de", hatch="///", edgecolor="white", label="caches" if place == first else None)
+            axis.text(weights + caches + reach / 60, place, f"{weights + caches:.2f} GB", va="center", fontsize=8.5, color="0.25")
+        axis.set(yticks=range(len(bars)), yticklabels=bars, xlim=(0, reach))
+        axis.set_title(title, loc="left", fontsize=9.5)
+        axis.spines[["top", "right"]].set_visible(False)
+    axes[0].invert_yaxis()
+    axes[0].legend(frameon=False, fontsize=8.5, loc="lower right")
+    fig.supxlabel("GB that a decode step reads for each token it makes", fontsize=9.5)
+    fig.suptitle("The first remedy takes nearly all; then the caches are half of what is left", x=0.01, ha="left", fontsize=11, fontweight="bold")
+    fig.tight_layout()
     save_svg(fig, path)
 
 

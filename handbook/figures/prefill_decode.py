@@ -13,8 +13,8 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
-from inferlab.lab.plots import _LOOK, ACCENT, DARK, LINES, MID, save_svg
-from inferlab.lab.roofline import call_cost
+from inferlab.lab.kits.decode.roofline import call_cost
+from inferlab.lab.plots.style import ACCENT, DARK, LINES, MID, STYLE, save_svg
 from inferlab.models.language import FULL, FULL_COMMON, WEIGHTS
 
 HERE = Path(__file__).parent
@@ -55,7 +55,7 @@ def draw(path: Path) -> None:
         "decode, batch n, 256 tokens of context": [call_cost(LLAMA, 1, 256, n, itemsize=2).intensity for n in counts],
         "decode, batch n, 4,096 tokens of context": [call_cost(LLAMA, 1, 4096, n, itemsize=2).intensity for n in counts],
     }
-    with plt.rc_context(_LOOK):
+    with plt.style.context(STYLE):
         fig, axis = plt.subplots(figsize=(6.8, 3.7))
         for (label, values), style, color in zip(curves.items(), LINES, (ACCENT, DARK, MID), strict=False):
             axis.plot(counts, values, label=label, color=color, ms=4.5, **style)

@@ -12,12 +12,12 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
-from inferlab.lab.plots import save_svg
+from inferlab.lab.plots.style import save_svg
 
 HERE = Path(__file__).parent
 ROW = (0.9, -0.3, 0.5, -0.7, 0.2, 0.6, -0.1, 6.3)
 """The worked example: eight weights, the last one out of proportion."""
-LLAMA = {"weights": 8.03e9, "layers": 32, "kv_heads": 8, "head_dim": 128}
+LLAMA = {"weights": 8.03e9, "embedding": 128_256 * 4_096, "layers": 32, "kv_heads": 8, "head_dim": 128}
 """Llama 3 8B: its published sizes."""
 
 
@@ -51,7 +51,7 @@ def numbers() -> dict[str, str]:
         "restored in groups of four": ", ".join(f"{w:.2f}" for w in halves[:4]),
         "bits at 4, 32, 16": f"{4 + 16 / 32:.1f} bits",
         "weights in 16 bits": f"{LLAMA['weights'] * 2 / 1e9:.1f} GB",
-        "weights in 4.5 bits": f"{LLAMA['weights'] * 4.5 / 8 / 1e9:.1f} GB",
+        "weights in 4.5 bits, the embedding in 16": f"{((LLAMA['weights'] - LLAMA['embedding']) * 4.5 / 8 + LLAMA['embedding'] * 2) / 1e9:.1f} GB",
         "cache of 64 requests of 4,096": f"{cache_gigabytes(64 * 4096):.1f} GB",
         "the same in 8 bits": f"{cache_gigabytes(64 * 4096, 8):.1f} GB",
         "decode, 16 bits": f"{intensity(1, 16, False):.0f} FLOP per byte",
@@ -62,19 +62,25 @@ def numbers() -> dict[str, str]:
 
 
 def draw(path: Path) -> None:
-    """The worked row on its grid of values: one scale for all, and one for each half."""
-    fig, axes = plt.subplots(2, 1, figsize=(7.6, 3.0), sharex=True)
+    """The worked row, a line for each weight, on its grid of values: one scale for all, and one for each half."""
+    fig, axes = plt.subplots(2, 1, figsize=(7.6, 4.4), sharex=True)
     for axis, group, title in zip(axes, (8, 4), ("one scale for eight weights", "one scale for each four"), strict=True):
         for start in range(0, 8, group):
             part = ROW[start:start + group]
-            step, level = max(abs(w) for w in part) / 7, 0.0 if group == 8 else (0.35 if start == 0 else -0.35)
-            axis.plot([step * c for c in range(-7, 8)], [level] * 15, "|", ms=13, color="0.65", zorder=1)
-            axis.plot(part, [level] * len(part), "o", ms=6, color="#1b3a5c", zorder=3)
-            axis.plot(restored(part, group), [level] * len(part), "o", ms=11, mfc="none", mec="#d55e00", mew=1.5, zorder=2)
-        axis.set(ylim=(-0.8, 0.8), yticks=[])
+            step, places = max(abs(w) for w in part) / 7, range(start, start + group)
+            grid = [step * c for c in range(-7, 8) if step * c > -1.2]
+            stored, gap = restored(part, group), float("nan")  # a line with gaps takes fewer bytes than many lines
+            axis.plot([x for value in grid for x in (value, value, gap)],
+                      [start - 0.45, start + group - 0.55, gap] * len(grid), color="0.7", lw=1, zorder=1)
+            axis.plot([x for pair in zip(part, stored, strict=True) for x in (*pair, gap)],
+                      [y for place in places for y in (place, place, gap)], color="#d55e00", lw=1.5, zorder=2)
+            axis.plot(part, places, "o", ms=5, color="#1b3a5c", zorder=3)
+            axis.plot(stored, places, "o", ms=9, mfc="none", mec="#d55e00", mew=1.5, zorder=2)
+        axis.set(xlim=(-1.3, 6.6), ylim=(7.7, -0.7), yticks=range(8), yticklabels=[f"{w:g}" for w in ROW])
+        axis.tick_params(axis="y", length=0, labelsize=8)
         axis.set_title(title, loc="left", fontsize=10, fontweight="bold")
         axis.spines[["left", "right", "top"]].set_visible(False)
-    axes[1].set_xlabel("value of a weight: dots; what is stored: rings; what could be stored: bars")
+    axes[1].set_xlabel("a line for each weight: dot, its value; ring, what is stored; bars, what could be stored")
     fig.tight_layout()
     save_svg(fig, path)
 

@@ -20,7 +20,7 @@ from diffusers import (
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
-from inferlab.lab.plots import save_svg
+from inferlab.lab.plots.style import save_svg
 
 HERE = Path(__file__).parent
 CONFIG = {"beta_start": 0.00085, "beta_end": 0.012, "beta_schedule": "scaled_linear"}

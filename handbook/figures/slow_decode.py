@@ -15,10 +15,10 @@ import matplotlib
 matplotlib.use("svg")
 from matplotlib import pyplot as plt
 
-from inferlab.lab.plots import save_svg
-from inferlab.lab.roofline import call_cost
-from inferlab.lab.service import CARD, FAULTS, serve
-from inferlab.lab.serviceplots import _HATCHES, _SHADES, WAITS, waits
+from inferlab.lab.kits.decode.roofline import call_cost
+from inferlab.lab.kits.service.attribution import _HATCHES, _SHADES, WAITS, waits
+from inferlab.lab.kits.service.text_service import CARD, FAULTS, serve
+from inferlab.lab.plots.style import save_svg
 from inferlab.models import load_language_model
 from inferlab.models.language import FULL, FULL_COMMON
 
@@ -55,6 +55,10 @@ def numbers() -> dict[str, str]:
         chosen = [row for row in rows[fault] if row["kind"] in kinds]
         return sum(row[part] for row in chosen) / sum(row[whole] for row in chosen)
 
+    def waited(fault: str, part: str, kinds: tuple) -> str:
+        parts = waits([row for row in rows[fault] if row["kind"] in kinds], CARD)
+        return f"{parts[part] / sum(parts.values()):.0%}"
+
     return {
         **{f"factor of {name}": f"{factor:.2f}" for (name, _), factor in zip(claim()[1:], factors, strict=True)},
         "claim against one request at a time": f"{math.prod(factors):.1f}",
@@ -64,6 +68,9 @@ def numbers() -> dict[str, str]:
         "mean batch, cache": f"{mean('cache'):.2f}",
         "cache in use, worst case reserved": f"{share('cache', 'cache_used', 'cache_reserved', ('decode',)):.0%}",
         "useful positions, padded to 256": f"{share('padding', 'useful', 'positions', ('prefill', 'decode')):.0%}",
+        "arithmetic, healthy": waited("healthy", "arithmetic", ("prefill", "decode")),
+        "a decode step's wait for weights": waited("healthy", "weights", ("decode",)),
+        "a decode step's wait for the cache": waited("healthy", "cache", ("decode",)),
         "useful positions, healthy": f"{share('healthy', 'useful', 'positions', ('prefill', 'decode')):.0%}",
     }
 
@@ -71,7 +78,7 @@ def numbers() -> dict[str, str]:
 def draw(path: Path) -> None:
     """Microseconds a token of the service as it should be and with each fault, by what was waited for."""
     fig, axis = plt.subplots(figsize=(7.4, 3.4))
-    for height, (name, rows) in enumerate(runs().items()):
+    for height, rows in enumerate(runs().values()):
         left = 0.0
         for part, value in waits(rows, CARD).items():
             axis.barh(height, value / 1e3, left=left, height=0.62, color=_SHADES[part], hatch=_HATCHES.get(part, ""), edgecolor="white",

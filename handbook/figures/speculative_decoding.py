@@ -13,7 +13,7 @@ matplotlib.use("svg")
 from matplotlib import pyplot as plt
 from matplotlib.patches import Rectangle
 
-from inferlab.lab.plots import save_svg
+from inferlab.lab.plots.style import save_svg
 
 HERE = Path(__file__).parent
 P, Q = (0.5, 0.3, 0.2), (0.2, 0.5, 0.3)
@@ -33,9 +33,10 @@ def best_gamma(a: float, c: float, slope: float = 0.0, most: int = 30) -> tuple[
 
 
 def emitted(rule: str) -> tuple[float, ...]:
-    """Distribution of the first emitted token in the worked example, by the exact rule or with a fresh replacement."""
-    kept = [min(p, q) for p, q in zip(P, Q, strict=True)]
-    rest = [max(p - q, 0.0) for p, q in zip(P, Q, strict=True)] if rule == "exact" else P
+    """Distribution of the first emitted token in the worked example: by the exact rule, with a fresh replacement, or by an ensemble."""
+    wanted = [0.8 * p + 0.2 * q for p, q in zip(P, Q, strict=True)] if rule == "ensemble" else P
+    kept = [min(p, q) for p, q in zip(wanted, Q, strict=True)]
+    rest = P if rule == "fresh" else [max(p - q, 0.0) for p, q in zip(P, Q, strict=True)]
     rejected = 1 - sum(kept)
     return tuple(k + rejected * r / sum(rest) for k, r in zip(kept, rest, strict=True))
 
@@ -48,6 +49,7 @@ def numbers() -> dict[str, str]:
         "overlap of the example": f"{sum(min(p, q) for p, q in zip(P, Q, strict=True)):.1f}",
         "exact rule": ", ".join(f"{share:.2f}" for share in emitted("exact")),
         "fresh rule": ", ".join(f"{share:.2f}" for share in emitted("fresh")),
+        "ensemble rule": ", ".join(f"{share:.2f}" for share in emitted("ensemble")),
         "tokens a pass at 0.8 and 4": f"{expected_tokens(0.8, 4):.2f} tokens",
         "tokens a pass at 0.8 and 8": f"{expected_tokens(0.8, 8):.2f} tokens",
         "limit at 0.8": f"{1 / (1 - 0.8):.0f} tokens",

@@ -13,8 +13,8 @@ import matplotlib
 import torch
 
 matplotlib.use("svg")
-from inferlab.lab.plots import save_svg
-from inferlab.lab.traceplots import component_graph
+from inferlab.lab.kits.pipelines.stages import component_graph
+from inferlab.lab.plots.style import save_svg
 from inferlab.models import load_pipeline
 from inferlab.models.pictures import WEIGHTS
 from inferlab.trace import trace

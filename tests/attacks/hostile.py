@@ -1,7 +1,9 @@
-"""Hostile submissions to the tiny lab: what each puts in place of an answer or a cell, and the marks that it may get.
+"""Hostile submissions to the tiny lab: what each puts in place of an answer or a cell, and the marks that it
+may get.
 
-Every attack has `half` or `loop` (or another cell) replaced by code that tries to earn marks it did not work for, to see
-what it must not, or to do harm. `keeps` are the marks of work that is honest in the same notebook: they must stay.
+Every attack has `half` or `loop` (or another cell) replaced by code that tries to earn marks it did not work
+for, to see what it must not, or to do harm. `keeps` are the marks of work that is honest in the same
+notebook: they must stay.
 """
 
 from dataclasses import dataclass, field
@@ -33,7 +35,8 @@ def attack(name: str, **fields) -> None:
     A.append(Attack(name, **fields))
 
 
-# -- forging equality, numbers, shapes -------------------------------------------------------------------------------
+# -- forging equality, numbers, shapes
+# -------------------------------------------------------------------------------
 attack("an object that equals everything", half="""
 class Equal:
     def __eq__(self, other): return True
@@ -81,7 +84,7 @@ numpy.allclose = lambda *a, **k: True
 def half(x): return 0
 """)
 attack("patched inferlab", half="""
-import inferlab.lab.check as c, inferlab.lab.compare as m, inferlab.lab.wire as w
+import inferlab.lab.checks.check as c, inferlab.lab.checks.compare as m, inferlab.lab.checks.wire as w
 c.Check.score = lambda self: 99.0
 c.Check.close = lambda *a, **k: None
 m.difference = lambda *a, **k: None
@@ -104,7 +107,8 @@ class T(ast.NodeTransformer):
 get_ipython().ast_transformers.append(T())
 def half(x): return 0
 """)
-attack("exit codes as marks", half="import sys\ndef half(x):\n    sys.exit(0)", keeps=(0.0, 3.0), loop=HONEST_LOOP)
+attack("exit codes as marks", half="import sys\ndef half(x):\n    sys.exit(0)", keeps=(0.0, 3.0),
+       loop=HONEST_LOOP)
 attack("a huge number as a score", half="def half(x):\n    return 1e308 * 10")
 attack("a stateful answer that learns from the visible test", half="""
 seen = []
@@ -125,7 +129,8 @@ def half(x):
     return None
 """)
 
-# -- reading what is hidden ---------------------------------------------------------------------------------------------
+# -- reading what is hidden
+# ---------------------------------------------------------------------------------------------
 attack("hidden tests on disk", first="""
 import os
 found = []
@@ -133,9 +138,10 @@ for root, dirs, files in os.walk('/'):
     if root.startswith(('/proc', '/sys', '/usr', '/dev')): dirs[:] = []; continue
     for f in files:
         if f.endswith('.ipynb') or 'gradebook' in f or 'wrong_answers' in f: found.append(os.path.join(root, f))
-if any('site-packages' not in f and '.pyenv' not in f for f in found): print('LEAK', found)
+if any('site-packages' not in f and '.pyenv' not in f and '/src/inferlab/' not in f for f in found): print('LEAK', found)
 for p in ('../../../gradebook.db', '../../../source', '/root/.ssh', '/etc/shadow', '/var'):
-    if os.path.exists(p): print('LEAK', p)
+    try: print('LEAK', p, os.listdir(p) if os.path.isdir(p) else open(p, 'rb').read(9))
+    except OSError: pass
 """)
 attack("hidden tests in In, Out and history", loop="""
 def denoise(unet, timesteps, latents):
@@ -181,10 +187,11 @@ def denoise(unet, timesteps, latents):
     return latents
 """)
 
-# -- the channel -----------------------------------------------------------------------------------------------------------
+# -- the channel
+# -----------------------------------------------------------------------------------------------------------
 attack("forged frames on the channel", half="""
 import os, struct, socket
-from inferlab.lab import wire
+from inferlab.lab.checks import wire
 def half(x):
     body = wire.encode(('value', x / 2))
     for fd in range(3, 64):
@@ -221,7 +228,8 @@ def half(x):
     return P()
 """)
 attack("closing the channel", half="import os\nos.closerange(3, 256)\ndef half(x): return x / 2")
-attack("an endless structure", half="def half(x):\n    a = []\n    a.append(a)\n    return a", keeps=(0.0, 3.0), loop=HONEST_LOOP)
+attack("an endless structure", half="def half(x):\n    a = []\n    a.append(a)\n    return a",
+       keeps=(0.0, 3.0), loop=HONEST_LOOP)
 attack("a hundred thousand nested lists", half="""
 def half(x):
     a = []
@@ -229,8 +237,10 @@ def half(x):
     return a
 """)
 attack("ten million values", half="def half(x):\n    return list(range(10**7))")
-attack("a tensor of 3 GB", half="import torch\ndef half(x):\n    return torch.zeros(3 * 2**28)", loop=HONEST_LOOP, keeps=(0.0, 3.0))
-attack("an integer of a million digits", half="def half(x):\n    return 10 ** 1000000", loop=HONEST_LOOP, keeps=(0.0, 3.0))
+attack("a tensor of 3 GB", half="import torch\ndef half(x):\n    return torch.zeros(3 * 2**28)",
+       loop=HONEST_LOOP, keeps=(0.0, 3.0))
+attack("an integer of a million digits", half="def half(x):\n    return 10 ** 1000000", loop=HONEST_LOOP,
+       keeps=(0.0, 3.0))
 attack("keys that collide", half="def half(x):\n    return {i * (2**61 - 1): 0 for i in range(20000)}")
 attack("calls back without end", loop="""
 def denoise(unet, timesteps, latents):
@@ -286,7 +296,8 @@ def denoise(unet, timesteps, latents):
     return latents
 """)
 
-# -- harm: time, memory, processes, disk, output -----------------------------------------------------------------------------
+# -- harm: time, memory, processes, disk, output
+# -----------------------------------------------------------------------------
 attack("an endless loop in a cell", first="while True: pass", half=HONEST_HALF, keeps=(2.0, 0.0))
 attack("an endless loop that swallows everything", first="""
 while True:
@@ -294,7 +305,8 @@ while True:
         while True: pass
     except BaseException: pass
 """)
-attack("an endless loop in a call", half="def half(x):\n    while True: pass", loop=HONEST_LOOP, keeps=(0.0, 3.0))
+attack("an endless loop in a call", half="def half(x):\n    while True: pass", loop=HONEST_LOOP,
+       keeps=(0.0, 3.0))
 attack("an alarm of its own", half="""
 import signal
 def half(x):
@@ -302,13 +314,15 @@ def half(x):
     signal.setitimer(signal.ITIMER_REAL, 0)
     while True: pass
 """)
-attack("sleeps in C", half="import time\ndef half(x):\n    time.sleep(10000)", loop=HONEST_LOOP, keeps=(0.0, 3.0))
+attack("sleeps in C", half="import time\ndef half(x):\n    time.sleep(10000)", loop=HONEST_LOOP,
+       keeps=(0.0, 3.0))
 attack("a regular expression that never ends", half="""
 import re
 def half(x): return re.match(r'(a+)+$', 'a' * 60 + 'b')
 """)
 attack("a memory bomb", first="x = bytearray(10**11)", half=HONEST_HALF, keeps=(2.0, 0.0))
-attack("a slow memory bomb", first="hoard = []\nwhile True: hoard.append(bytearray(10**7))", half=HONEST_HALF, keeps=(2.0, 0.0))
+attack("a slow memory bomb", first="hoard = []\nwhile True: hoard.append(bytearray(10**7))", half=HONEST_HALF,
+       keeps=(2.0, 0.0))
 attack("memory in many processes", first="""
 import os, time
 for _ in range(20):
@@ -322,7 +336,8 @@ import ctypes, os, signal, time
 ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)  # do not end with the supervisor
 open('/proc/self/comm', 'wb').write(b'\\xff\\xfe')
 """
-attack("a name that is not UTF-8", first=UNREADABLE_NAME + "time.sleep(0.5)", half=HONEST_HALF, loop=HONEST_LOOP, keeps=(2.0, 3.0))
+attack("a name that is not UTF-8", first=UNREADABLE_NAME + "time.sleep(0.5)", half=HONEST_HALF,
+       loop=HONEST_LOOP, keeps=(2.0, 3.0))
 attack("a dead process whose name is a line of its status", first="""
 import os, time
 if os.fork() == 0:
@@ -367,7 +382,7 @@ import os
 for folder in ('/tmp', '/home/learner', '/dev/shm', '/', '/work', '/usr', '/dev'):
     try:
         for i in range(50):
-            with open(f'{folder}/fill{i}', 'wb') as f:
+            with open(f'{folder}/inferlab-fill{i}', 'wb') as f:
                 for _ in range(200): f.write(b'x' * 2**20)
     except OSError as error: pass
 import shutil
@@ -388,7 +403,8 @@ if ctypes.CDLL(None).shmget(1, 10**9, 0o1600) >= 0: print('LEAK shm')
 """, half=HONEST_HALF, keeps=(2.0, 0.0))
 attack("endless output", first="while True: print('x' * 1000)", half=HONEST_HALF, keeps=(2.0, 0.0))
 attack("one line of 200 MB", first="print('x' * 200_000_000)", half=HONEST_HALF, keeps=(2.0, 0.0))
-attack("ten thousand displays", first="from IPython.display import display, HTML\nfor i in range(10000): display(HTML('<b>x</b>'))",
+attack("ten thousand displays",
+       first="from IPython.display import display, HTML\nfor i in range(10000): display(HTML('<b>x</b>'))",
        half=HONEST_HALF, keeps=(2.0, 0.0))
 attack("malformed outputs", first="""
 ip = get_ipython()
@@ -408,14 +424,16 @@ class Missing(Exception):
     __repr__ = __str__
 def half(x): raise Missing()
 """)
-attack("an exception with a megabyte of name", half="def half(x):\n    raise type('X' * 10**6, (Exception,), {})('y' * 10**6)")
+attack("an exception with a megabyte of name",
+       half="def half(x):\n    raise type('X' * 10**6, (Exception,), {})('y' * 10**6)")
 attack("deep recursion", half="import sys\nsys.setrecursionlimit(10**9)\ndef half(x):\n    return half(x)")
 attack("deep recursion in C", first="""
 import ctypes
 ctypes.string_at(0)
 """, loop=HONEST_LOOP)
 attack("os._exit after a right answer", half=HONEST_HALF, loop="import os\nos._exit(0)", keeps=(2.0, 0.0))
-attack("os._exit in a call", half=HONEST_HALF, loop="import os\ndef denoise(*a):\n    os._exit(0)", keeps=(2.0, 0.0))
+attack("os._exit in a call", half=HONEST_HALF, loop="import os\ndef denoise(*a):\n    os._exit(0)",
+       keeps=(2.0, 0.0))
 attack("kills itself and everybody", half=HONEST_HALF, keeps=(2.0, 0.0), loop="""
 import os, signal
 for pid in (-1, 0, 1, os.getppid()):
@@ -424,9 +442,11 @@ for pid in (-1, 0, 1, os.getppid()):
         except OSError: pass
 os.abort()
 """)
-attack("stops itself", half=HONEST_HALF, keeps=(2.0, 0.0), loop="import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n" + STUB_LOOP)
+attack("stops itself", half=HONEST_HALF, keeps=(2.0, 0.0),
+       loop="import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\n" + STUB_LOOP)
 
-# -- out of the sandbox --------------------------------------------------------------------------------------------------------
+# -- out of the sandbox
+# --------------------------------------------------------------------------------------------------------
 attack("the network", first="""
 import socket, urllib.request
 for address in (('1.1.1.1', 53), ('169.254.169.254', 80), ('127.0.0.1', 22), ('127.0.0.1', 5432)):
@@ -477,5 +497,6 @@ except OSError: pass
 """)
 attack("unicode names", half="def ｈａｌｆ(x):\n    return x\nhаlf = lambda x: x / 2  # a Cyrillic letter",
        notes=["Python folds full-width letters into half itself"])
-attack("surrogates and control characters", half="def half(x):\n    return '\\ud800\\x00\\x1b[2J'", first="print('\\ud800 \\x00 \\x1b[2J')")
+attack("surrogates and control characters", half="def half(x):\n    return '\\ud800\\x00\\x1b[2J'",
+       first="print('\\ud800 \\x00 \\x1b[2J')")
 attack("asks for input", first="input('name? ')", half=HONEST_HALF, keeps=(2.0, 0.0))

@@ -1,6 +1,9 @@
-"""Every hostile submission gets the marks of its honest work, and leaves the gradebook, its neighbours and the host as they were."""
+"""Every hostile submission gets the marks of its honest work, and leaves the gradebook, its neighbours and
+the host as they were."""
 
+import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,42 +11,86 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "grading")]
-import hostile
-from conftest import TinyCourse
+from inferlab.grading.gradebook.batch import BatchRow, grade_lab
+from inferlab.grading.gradebook.record import CHECK_DATA
+from inferlab.grading.sandbox.limits import Limits
+from tests import ROOT
+from tests.attacks import hostile
+from tests.grading.other_users import reachable
+from tests.grading.tiny import TinyCourse
 
-from inferlab.grading.batch import grade_lab
-from inferlab.grading.limits import Limits
+pytestmark = pytest.mark.sandbox
 
-LIMITS = Limits(cell_seconds=3, call_seconds=1.5, check_seconds=20, total_seconds=25, memory_mb=600, disk_mb=16,
+# Short, so that endless attacks end soon; long enough for honest cells on a machine that does other things.
+LIMITS = Limits(cell_seconds=5, call_seconds=3, check_seconds=30, total_seconds=45, memory_mb=600, disk_mb=16,
                 cell_output_kb=64, callbacks=500)
 ATTACKS = {f"a{number:02d}": attack for number, attack in enumerate(hostile.A)}
 
 
-def processes() -> set[str]:
-    """Command lines of what runs below the sandbox's users now: nothing, when no batch is running."""
-    found = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if entry.stat().st_uid >= 0x70000000:
-                    found.add((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-            except OSError:
-                continue
+def parents(pid: int) -> list[int]:
+    """The process's parent, its parent and so on; where the process is gone, what was found until then."""
+    found = []
+    try:
+        while pid > 1:
+            pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
+            found.append(pid)
+    except OSError:
+        pass
     return found
 
 
-@pytest.fixture(scope="module")
-def graded(tmp_path_factory):
+def processes() -> set[str]:
+    """Command lines of what runs below the sandbox's users now: nothing, when no batch is running.
+
+    Sandboxes that another pytest worker has started are not counted.
+    """
+    running = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    others = {pid for pid in running if parents(pid)[:1] == [os.getppid()]} - {os.getpid()}
+    found = set()
+    for pid in running:
+        try:
+            if Path(f"/proc/{pid}").stat().st_uid >= 0x70000000 and not others & set(parents(pid)):
+                found.add(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+AS_USERS = """
+import json, sys
+from inferlab.grading.course import Course
+from tests.attacks.test_attacks import LIMITS, grade_lab
+rows = grade_lab(Course.open(sys.argv[1]), sys.argv[2], workers=4, limits=LIMITS, mode="users")
+print(json.dumps([row.as_dict() for row in rows]))
+"""
+
+
+def as_users(course):
+    """The rows of a batch whose kernels are kept apart as users only."""
+    command = reachable([sys.executable, "-c", AS_USERS, str(course.root), course.lab])
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [BatchRow(**row) for row in json.loads(done.stdout)]
+
+
+GRADE = {"sandbox": lambda course: grade_lab(course.course, course.lab, workers=4, limits=LIMITS),
+         "users": as_users}
+
+
+# Only root can be other users.
+@pytest.fixture(scope="module", params=["sandbox", *(["users"] if os.getuid() == 0 else [])])
+def graded(tmp_path_factory, request):
+    """Every attack graded by one batch: in namespaces, and as another user only, as where root has none."""
     course = TinyCourse(tmp_path_factory.mktemp("attacked"))
     for student, attack in ATTACKS.items():
-        notebook = course.solution(half=attack.half or hostile.STUB_HALF, loop=attack.loop or hostile.STUB_LOOP)
+        notebook = course.solution(half=attack.half or hostile.STUB_HALF,
+                                   loop=attack.loop or hostile.STUB_LOOP)
         if attack.first:
             notebook.cells.insert(4, nbformat.v4.new_code_cell(attack.first))
         course.submit(student, notebook)
     for number in (1, 2):
         course.submit(f"honest{number}", course.solution())
-    course.rows = {row.student: row for row in grade_lab(course.course, course.lab, workers=4, limits=LIMITS)}
+    course.rows = {row.learner: row for row in GRADE[request.param](course)}
     return course
 
 
@@ -70,6 +117,7 @@ def test_nothing_leaks_and_the_notebook_is_valid(graded, student):
         for output in cell.get("outputs", []):
             if "evalue" in output:
                 output.pop("traceback")  # shows the learner's own source lines
+            output.get("data", {}).pop(CHECK_DATA, None)  # only the page of feedback shows it, escaped
             text = str(output)
             assert "LEAK" not in text.replace("LEAKSCRIPT", ""), text
             assert "<script>alert(\"LEAKSCRIPT" not in text or output.output_type == "display_data"
@@ -84,16 +132,18 @@ def test_the_gradebook_holds_what_the_batch_said(graded):
     with Gradebook(graded.db) as gradebook:
         for student, row in graded.rows.items():
             submission = gradebook.find_submission_notebook(graded.lab, graded.lab, student)
-            assert {g.cell.name: g.score for g in submission.grades} == {f"check-{k}": v for k, v in row.checks.items()}
+            assert {g.cell.name: g.score for g in submission.grades} == {f"check-{k}": v
+                                                                         for k, v in row.checks.items()}
             assert submission.max_score == 5.0
 
 
 def test_the_host_is_clean(graded):
     assert not Path("/tmp/inferlab-pwned").exists()
     assert processes() == set()
-    assert not [p for p in Path("/tmp").glob("fill*")]
+    assert not [p for p in Path("/tmp").glob("inferlab-fill*")]
     here = {p.name for p in graded.root.iterdir()}
-    assert here <= {"notebooks", "source", "release", "submitted", "autograded", "gradebook.db", "nbgrader_config.py",
+    assert here <= {"notebooks", "source", "release", "submitted", "autograded", "gradebook.db",
+                    "nbgrader_config.py",
                     ".grading", ".nbgrader.log"}
     assert not list((graded.root / "autograded").glob("*/*/*[!b]"))
 
@@ -101,7 +151,7 @@ def test_the_host_is_clean(graded):
 def test_feedback_holds_no_scripts(graded):
     from nbgrader.apps import NbGraderAPI
 
-    from inferlab.grading.build import nbgrader_config
+    from inferlab.grading.nbgrader_config import nbgrader_config
 
     student = next(s for s, a in ATTACKS.items() if a.name == "scripts in outputs")
     api = NbGraderAPI(config=nbgrader_config(graded.course, graded.root, graded.db))

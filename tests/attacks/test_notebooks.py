@@ -1,20 +1,20 @@
-"""Hostile notebook files: forged metadata, points, ids and outputs, duplicates, odd formats, sizes and names."""
+"""Hostile notebook files: forged metadata, points, ids and outputs, duplicates, odd formats, sizes and
+names."""
 
 import copy
 import json
-import sys
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from nbgrader.api import Gradebook
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "grading")]
-import hostile
-from conftest import TinyCourse
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
+from inferlab.grading.gradebook.batch import grade_lab
+from tests.attacks import hostile
+from tests.grading.tiny import TinyCourse
 
-from inferlab.grading.batch import grade_lab
+pytestmark = pytest.mark.sandbox
 
 BLANK = {"half": hostile.STUB_HALF, "loop": hostile.STUB_LOOP}
 
@@ -60,7 +60,8 @@ def outputs_forged(nb):
 
 def invented_graded_cell(nb):
     cell = new_code_cell("100.0")
-    cell.metadata.nbgrader = {"grade": True, "solution": False, "locked": True, "points": 100, "grade_id": "bonus",
+    cell.metadata.nbgrader = {"grade": True, "solution": False, "locked": True, "points": 100,
+                              "grade_id": "bonus",
                              "schema_version": 3}
     nb.cells.append(cell)
 
@@ -88,7 +89,8 @@ def provides_extended(nb):
 
 def metadata_of_wrong_types(nb):
     for cell in nb.cells:
-        cell.metadata = {"nbgrader": {"grade": "yes", "points": [], "grade_id": 7, "locked": None}, "tags": "demo"}
+        cell.metadata = {"nbgrader": {"grade": "yes", "points": [], "grade_id": 7, "locked": None},
+                         "tags": "demo"}
 
 
 def metadata_stripped(nb):
@@ -107,7 +109,8 @@ def attachments(nb):
 
 
 def other_kernel(nb):
-    nb.metadata.kernelspec = {"name": "bash", "display_name": "sh -c 'touch /tmp/inferlab-pwned'", "language": "bash"}
+    nb.metadata.kernelspec = {"name": "bash", "display_name": "sh -c 'touch /tmp/inferlab-pwned'",
+                              "language": "bash"}
 
 
 def another_lab(nb):
@@ -127,9 +130,11 @@ def invisible_names(nb):
     nb.cells.insert(4, new_code_cell("h\u200balf = 1\n\u202edef half(x): pass"))
 
 
-CHANGES = [points_raised, checks_replaced, checks_unlocked_as_solutions, checks_as_markdown, checks_deleted, outputs_forged,
+CHANGES = [points_raised, checks_replaced, checks_unlocked_as_solutions, checks_as_markdown, checks_deleted,
+           outputs_forged,
            invented_graded_cell, grade_ids_swapped, check_given_the_id_of_a_demo, everything_tagged_demo,
-           provides_extended, metadata_of_wrong_types, metadata_stripped, doubled, attachments, other_kernel, another_lab,
+           provides_extended, metadata_of_wrong_types, metadata_stripped, doubled, attachments, other_kernel,
+           another_lab,
            learner_is_a_path, two_thousand_cells, invisible_names]
 
 
@@ -162,7 +167,8 @@ def other_files_beside_it(path):
     (path.parent / "torch.py").write_text("raise SystemExit")
 
 
-FILES = {nested_json: "unreadable", hundred_megabytes: 5.0, a_link: "unreadable", byte_order_mark_and_crlf: 5.0,
+FILES = {nested_json: "unreadable", hundred_megabytes: 5.0, a_link: "unreadable",
+         byte_order_mark_and_crlf: 5.0,
          surrogates: 5.0, other_files_beside_it: 5.0}
 
 
@@ -173,12 +179,13 @@ def graded(tmp_path_factory):
         for kind, answers in (("blank", BLANK), ("solved", {})):
             notebook = course.solution(**answers)
             change(notebook)
-            path = course.root / "submitted" / f"{change.__name__}-{kind}" / course.lab / f"{course.lab}.ipynb"
+            folder = course.root / "submitted" / f"{change.__name__}-{kind}" / course.lab
+            path = folder / f"{course.lab}.ipynb"
             path.parent.mkdir(parents=True)
             path.write_text(json.dumps(notebook))
     for change in FILES:
         change(course.submit(change.__name__, course.solution()))
-    course.rows = {row.student: row for row in grade_lab(course.course, course.lab, workers=2)}
+    course.rows = {row.learner: row for row in grade_lab(course.course, course.lab, workers=2)}
     return course
 
 

@@ -1,43 +1,22 @@
 """A released course of its own and a learner's finished notebook, as they come back from the real world."""
 
 import json
-import shutil
-from pathlib import Path
 
 import nbformat
 import pytest
 
-from inferlab.grading.build import build_lab
-from inferlab.grading.collect import collect
-from inferlab.grading.course import Course
+from inferlab.grading.collecting.collect import collect
 from inferlab.grading.roster import Roster
+from tests.course import LAB
 
-LAB = "lab90-fixture"
-FIXTURE = Path(__file__).parents[1] / "course" / "fixture"
 ANSWERS = {
     "top_2": 'LEARNER = "ada"\nMODEL = "bundled"\nDEVICE = "cpu"\nSEED = 0',
     "double": 'def double(x):\n    """Twice `x`."""\n    return x + x',
-    "fold": "def fold(step, items):\n    total = 0\n    for item in items:\n        total = step(total, item)\n"
+    "fold": "def fold(step, items):\n    total = 0\n    for item in items:\n        total = "
+            "step(total, item)\n"
             "    return total",
     "one-call": "%%explain one-call\nstate: my total\nshape: (3,)",
 }
-
-
-@pytest.fixture(scope="session")
-def built(tmp_path_factory):
-    """The fixture course with source/ and release/ built once."""
-    root = tmp_path_factory.mktemp("built") / "course"
-    shutil.copytree(FIXTURE, root)
-    build_lab(Course.open(root), LAB)
-    return root
-
-
-@pytest.fixture
-def course(built, tmp_path):
-    """A copy of the built course that a test may fill."""
-    root = tmp_path / "course"
-    shutil.copytree(built, root)
-    return Course.open(root)
 
 
 @pytest.fixture
@@ -55,7 +34,8 @@ def inbox(tmp_path):
 
 @pytest.fixture
 def solved(course):
-    """A finished notebook as plain JSON data, the way JupyterLab saves it; a new one each time it is called."""
+    """A finished notebook as plain JSON data, the way JupyterLab saves it; a new one each time it is
+    called."""
 
     def make(learner="ada", **answers):
         notebook = json.loads(course.release(LAB).read_text("utf-8"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from inferlab.grading.reading import grade_id
+from inferlab.grading.notebook import grade_id
 
 GRADED = ["double", "check-double", "fold", "check-fold", "one-call", "check-one-call-shape"]
 
@@ -248,7 +248,8 @@ def test_an_older_release_is_said_and_graded_by_the_tests_of_now(hand_in, solved
 
 def test_a_huge_output_does_not_reach_submitted(hand_in, solved, course, cell):
     notebook = solved()
-    cell(notebook, "double")["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "x" * 3_000_000}]
+    cell(notebook, "double")["outputs"] = [{"output_type": "stream", "name": "stdout",
+                                            "text": "x" * 3_000_000}]
     report = hand_in({"x.ipynb": notebook})
     assert report.count("collected") == 1
     assert course.submitted("ada", "lab90-fixture").stat().st_size < 100_000

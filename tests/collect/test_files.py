@@ -2,16 +2,20 @@
 
 import json
 import os
+import socket
 import stat
 import zipfile
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from inferlab.grading.arrival import read_times
-from inferlab.grading.collect import collect
+from inferlab.grading.collecting.collect import collect
+from inferlab.grading.collecting.incoming import MAX_FILE, incoming
+from inferlab.grading.collecting.overrides import read_times
 from inferlab.grading.course import CourseError
-from inferlab.grading.incoming import MAX_FILE, incoming
+from inferlab.grading.roster import Learner, Roster
+from inferlab.grading.submission.files import UnreadableError, read_regular
 
 LAB = "lab90-fixture"
 
@@ -46,7 +50,8 @@ def test_a_bad_file_gets_a_line_and_never_stops_the_rest(hand_in, solved, name, 
 
 def test_a_notebook_with_malformed_cells_is_graded_without_them(hand_in, solved):
     notebook = solved()
-    notebook["cells"] += [7, {"cell_type": "banana", "source": "x"}, {"cell_type": "code", "source": {"a": 1}}]
+    notebook["cells"] += [7, {"cell_type": "banana", "source": "x"},
+                          {"cell_type": "code", "source": {"a": 1}}]
     report = hand_in({"a.ipynb": notebook})
     assert report.count("collected") == 1
     assert sum("malformed" in note for note in report.lines[0].notes) == 3
@@ -131,8 +136,65 @@ def test_nothing_in_submitted_is_lost(course, roster, hand_in, solved):
     there.parent.mkdir(parents=True)
     there.write_text("put here by hand", "utf-8")
     hand_in({"a.ipynb": solved()})
-    kept = [p.read_text("utf-8") for p in (course.root / "collected" / LAB / "ada").glob("found-in-submitted-*")]
+    kept = [p.read_text("utf-8") for p in (course.root / "collected" / LAB
+                                           / "ada").glob("found-in-submitted-*")]
     assert kept == ["put here by hand"]
+
+
+def test_a_repair_by_hand_is_never_lost(course, roster, inbox, solved):
+    path = write(inbox / "hw.ipynb", solved(double="def double(x):\n    retrun x"), 10)
+    collect(course, [inbox], roster)
+    target = course.submitted("ada", LAB)
+    repaired = target.read_text("utf-8").replace("retrun x", "return 2 * x")
+    target.write_text(repaired, "utf-8")
+    release_again(course)
+    (line,) = collect(course, [inbox], roster).lines
+    assert line.status == "unchanged" and target.read_text("utf-8") == repaired
+    assert ("the notebook in submitted/ was changed by hand since it was collected: it stays "
+            "as it is") in line.notes
+    at(path, 8)
+    (line,) = collect(course, [inbox], roster).lines
+    assert target.read_text("utf-8") == repaired and timestamp(course) == "2026-01-08 12:00:00"
+    write(inbox / "new.ipynb", solved(), 12)
+    line = lines(collect(course, [inbox], roster))["new.ipynb"]
+    assert line.status == "collected" and "x + x" in target.read_text("utf-8")
+    (kept,) = (course.root / "collected" / LAB / "ada").glob("found-in-submitted-*")
+    assert kept.read_text("utf-8") == repaired and kept.name in " ".join(line.notes)
+
+
+def release_again(course):
+    """The lab is released with another text."""
+    text = json.loads(course.release(LAB).read_text("utf-8"))
+    text["metadata"]["inferlab"]["release"] = "ffffffffffff"
+    text["cells"][0]["source"] += "\n\nOne more sentence."
+    course.release(LAB).write_text(json.dumps(text), "utf-8")
+
+
+def test_the_same_file_after_a_new_release_is_not_handed_in_again(course, roster, inbox, solved):
+    write(inbox / "hw.ipynb", solved(), 10)
+    collect(course, [inbox], roster)
+    before = course.submitted("ada", LAB).read_bytes()
+    release_again(course)
+    (line,) = collect(course, [inbox], roster).lines
+    assert line.status == "unchanged" and "laid out by the new release" in " ".join(line.notes)
+    assert course.submitted("ada", LAB).read_bytes() != before
+
+
+def test_what_is_replaced_is_said(course, roster, inbox, solved):
+    write(inbox / "hw.ipynb", solved(double="def double(x):\n    return 1"), 10)
+    collect(course, [inbox], roster)
+    write(inbox / "hw.ipynb", solved(), 11)
+    (line,) = collect(course, [inbox], roster).lines
+    assert (line.status, line.notes) == ("collected", ["replaces the one of 2026-01-10T12:00:00+00:00"])
+
+
+def test_a_held_file_that_found_its_learner_is_no_longer_held(course, roster, inbox, solved):
+    write(inbox / "who.ipynb", solved(""), 10)
+    collect(course, [inbox], roster)
+    held = course.root / "collected" / "held"
+    assert len(list(held.iterdir())) == 1
+    collect(course, [inbox], roster, assign={"who.ipynb": "olga"})
+    assert not list(held.iterdir()) and course.submitted("olga", LAB).exists()
 
 
 def test_held_files_are_kept_too(course, hand_in):
@@ -149,7 +211,8 @@ def test_the_same_file_from_two_learners_is_said(hand_in, solved):
 
 def test_the_wrong_lab_is_held(hand_in, solved, course, roster):
     other = {"nbformat": 4, "nbformat_minor": 5, "metadata": {"inferlab": {"lab": "lab01-other"}},
-             "cells": [{"cell_type": "code", "id": "a", "metadata": {}, "source": "LEARNER = 'ada'", "outputs": [],
+             "cells": [{"cell_type": "code", "id": "a", "metadata": {}, "source": "LEARNER = 'ada'",
+                        "outputs": [],
                         "execution_count": None}]}
     report = hand_in({"a.ipynb": other, "b.ipynb": solved("grace")}, lab=LAB)
     assert "lab01-other" in " ".join(lines(report)["a.ipynb"].notes)
@@ -168,7 +231,8 @@ def test_missing_learners_are_listed(hand_in, solved):
     assert hand_in({"a.ipynb": solved()}).missing == {LAB: ["grace", "jose", "li", "olga"]}
 
 
-# -- zips ------------------------------------------------------------------------------------------------------------
+# -- zips
+# ----------------------------------------------------------------------------------------------------
 def zip_of(path, members):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -185,7 +249,8 @@ def test_moodles_download(course, roster, inbox, solved):
         "__MACOSX/._lab.ipynb": "x",
     })
     report = collect(course, [path], roster)
-    assert sorted(line.learner for line in report.lines if line.status == "collected") == ["ada", "jose", "li"]
+    assert sorted(line.learner for line in report.lines if line.status == "collected") == ["ada", "jose",
+                                                                                           "li"]
     held = [line for line in report.lines if line.status == "held"]
     assert len(held) == 1
     assert "Nobody Known" in held[0].notes[0]
@@ -201,6 +266,35 @@ def test_canvass_download(course, roster, inbox, solved):
     assert sorted(line.learner for line in report.lines if line.status == "collected") == ["ada", "grace"]
 
 
+@pytest.mark.parametrize(("name", "written"), [
+    ("Agent 007 Bond", "bondagent007"), ("आदित्य शर्मा", "शर्माआदित्य"), ("สมชาย ใจดี", "ใจดีสมชาย"),
+    ("Zoë Núñez", "nu\u0301n\u0303ezzoe\u0308"), ("Zoë Núñez", "nunezzoe"),
+    ("Guido van Rossum", "vanrossumguido"),
+    ("Ana María de la Cruz Soto", "delacruzsotoanamaría"), ("van Rossum, Guido", "vanrossumguido"),
+])
+def test_canvass_names(course, inbox, solved, name, written):
+    path = zip_of(inbox / "submissions.zip", {f"{written}_55_9001_lab.ipynb": solved("")})
+    people = Roster.of([Learner("ada", "Ada Lovelace"), Learner("one", name)])
+    assert [line.learner for line in collect(course, [path], people).lines
+            if line.status == "collected"] == ["one"]
+
+
+def test_two_learners_whose_names_a_platform_writes_alike_are_not_decided(course, inbox, solved):
+    path = zip_of(inbox / "submissions.zip", {"nunezzoe_55_9001_lab.ipynb": solved("")})
+    people = Roster.of([Learner("one", "Zoë Núñez"), Learner("two", "Zoé Nuñez")])
+    assert [line.status for line in collect(course, [path], people).lines] == ["held"]
+
+
+def test_a_platforms_own_files_are_nobodys(course, roster, inbox, solved):
+    path = zip_of(inbox / "b.zip", {
+        "index.html": "<html>", "Lab 90_grace_attempt_2026-01-15-13-30-00.txt": "Name: Grace",
+        "Ada Lovelace_1234_assignsubmission_onlinetext_/onlinetext.html": "<p>see file</p>",
+        "Ada Lovelace_1234_assignsubmission_file_/lab.ipynb": solved(""),
+    })
+    report = collect(course, [path], roster)
+    assert (report.count("ignored"), report.count("collected"), report.count("held")) == (3, 1, 0)
+
+
 def test_blackboards_download_gives_the_time(course, roster, inbox, solved):
     path = zip_of(inbox / "b.zip", {"Lab 90_grace_attempt_2026-01-15-13-30-00_x.ipynb": solved("")})
     report = collect(course, [path], roster)
@@ -211,7 +305,8 @@ def test_blackboards_download_gives_the_time(course, roster, inbox, solved):
 def test_a_zip_that_a_learner_made_inside_the_platforms_zip(course, roster, inbox, solved, tmp_path):
     inner = zip_of(tmp_path / "inner.zip", {"my work/lab.ipynb": solved("")}).read_bytes()
     path = zip_of(inbox / "m.zip", {"Grace Hopper_1_assignsubmission_file_/work.zip": inner})
-    assert [line.learner for line in collect(course, [path], roster).lines if line.status == "collected"] == ["grace"]
+    assert [line.learner for line in collect(course, [path], roster).lines
+            if line.status == "collected"] == ["grace"]
 
 
 @pytest.mark.parametrize("members", [
@@ -219,8 +314,11 @@ def test_a_zip_that_a_learner_made_inside_the_platforms_zip(course, roster, inbo
     {"hoppergrace_12_34__ada_attempt_2026-11-28-23-00-00_lab.ipynb": ""},
     {"grace/ada.ipynb": ""},
     {"Grace Hopper_9_assignsubmission_file_/lab.ipynb": "ada"},
+    {"Late Enrolled_9_assignsubmission_file_/lab.ipynb": "ada"},
+    {"enrolledlate_12_34_lab.ipynb": "ada"},
 ])
-def test_a_name_that_a_learner_chose_never_replaces_somebody_elses_work(course, roster, inbox, solved, members):
+def test_a_name_that_a_learner_chose_never_replaces_somebody_elses_work(course, roster, inbox, solved,
+                                                                        members):
     mine = zip_of(inbox / "a.zip", {"Ada Lovelace_1_assignsubmission_file_/lab.ipynb": solved("")})
     theirs = {}
     for name, learner in members.items():
@@ -229,11 +327,12 @@ def test_a_name_that_a_learner_chose_never_replaces_somebody_elses_work(course, 
     path = zip_of(inbox / "b.zip", theirs)
     report = collect(course, [mine, path], roster)
     assert [line.status for line in report.lines] == ["collected", "held"]
-    assert "named twice" in " ".join(report.lines[1].notes)
+    assert "is ada" in " ".join(report.lines[1].notes)
 
 
 def test_a_zip_in_a_platforms_zip_that_names_somebody_else_is_held(course, roster, inbox, solved, tmp_path):
-    inner = zip_of(tmp_path / "inner.zip", {"Ada Lovelace_1_assignsubmission_file_/lab.ipynb": solved("")}).read_bytes()
+    inner = zip_of(tmp_path / "inner.zip",
+                   {"Ada Lovelace_1_assignsubmission_file_/lab.ipynb": solved("")}).read_bytes()
     path = zip_of(inbox / "m.zip", {"Grace Hopper_1_assignsubmission_file_/work.zip": inner})
     (line,) = collect(course, [path], roster).lines
     assert line.status == "held" and "named twice" in " ".join(line.notes)
@@ -256,7 +355,8 @@ def test_a_stamp_that_alone_makes_a_file_in_time_is_told(course, roster, inbox, 
 
 def test_path_traversal_writes_nothing_outside(course, roster, inbox, solved, tmp_path):
     before = sorted(p for p in tmp_path.rglob("*") if course.root not in p.parents)
-    path = zip_of(inbox / "t.zip", {"../../../ada/evil.ipynb": solved("../../etc"), "/abs/ada.ipynb": solved("ada"),
+    path = zip_of(inbox / "t.zip", {"../../../ada/evil.ipynb": solved("../../etc"),
+                                    "/abs/ada.ipynb": solved("ada"),
                                     "..\\..\\grace.ipynb": solved("grace")})
     report = collect(course, [path], roster)
     assert report.count("collected") == 2
@@ -265,7 +365,8 @@ def test_path_traversal_writes_nothing_outside(course, roster, inbox, solved, tm
 
 
 def test_zip_bombs_are_not_read(course, roster, inbox, solved):
-    path = zip_of(inbox / "bomb.zip", {"Ada Lovelace/lab.ipynb": b"0" * 60_000_000, "Grace Hopper/lab.ipynb": solved("")})
+    path = zip_of(inbox / "bomb.zip", {"Ada Lovelace/lab.ipynb": b"0" * 60_000_000,
+                                       "Grace Hopper/lab.ipynb": solved("")})
     report = collect(course, [path], roster)
     assert "a zip bomb" in " ".join(report.lines[0].notes)
     assert report.lines[1].status == "collected"
@@ -278,7 +379,8 @@ def test_a_zip_in_a_zip_is_read_one_member_at_a_time(tmp_path, monkeypatch):
     with zipfile.ZipFile(tmp_path / "outer.zip", "w") as outer:
         outer.write(tmp_path / "inner.zip", "inner.zip")
     opened, read = [], zipfile.ZipFile.open
-    monkeypatch.setattr(zipfile.ZipFile, "open", lambda self, member, *rest: opened.append(member.filename) or read(self, member, *rest))
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda self, member, *rest: opened.append(member.filename)
+                        or read(self, member, *rest))
     found = incoming(tmp_path / "outer.zip")
     assert next(found).data == b"text"
     assert opened == ["inner.zip", "0.txt"]
@@ -314,15 +416,30 @@ def test_links_are_not_followed(course, roster, inbox, solved, tmp_path):
         info.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(info, str(secret))
     os.mkfifo(inbox / "olga.ipynb")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(inbox / "s.ipynb"))
+    (inbox / "loop.ipynb").symlink_to("loop.ipynb")
     report = collect(course, [inbox], roster)
-    assert report.count("held") == len(report.lines) == 4
-    assert sum("not followed" in " ".join(line.notes) for line in report.lines) == 3
+    assert report.count("held") == len(report.lines) == 6
+    assert sum("not followed" in " ".join(line.notes) for line in report.lines) == 4
+    assert {line.file: line.notes[0] for line in report.lines if "not a file" in line.notes[0]} == {
+        "olga.ipynb": "a named pipe, not a file: it is "
+                      "not read", "s.ipynb": "a socket, not a file: it is not read"}
 
 
-# -- names -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/zero", "/dev/tty"])
+def test_a_device_is_not_opened(device, monkeypatch):
+    monkeypatch.setattr(os, "open", lambda *_: pytest.fail("opening a device may do something"))
+    with pytest.raises(UnreadableError, match="a device, not a file"):
+        read_regular(Path(device))
+
+
+# -- names
+# ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("written", "learner"), [
     ("ada", "ada"), ("  ADA   lovelace ", "ada"), ("Lovelace, Ada", "ada"), ("Countess Lovelace", "ada"),
-    ("Jose\u0301 Nu\u0301n\u0303ez", "jose"), ("PEPE", "jose"), ("李 明", "li"), ("李\u3000明", "li"), ("Li Ming", "li"),
+    ("Jose\u0301 Nu\u0301n\u0303ez", "jose"), ("PEPE", "jose"), ("李 明", "li"), ("李\u3000明", "li"),
+    ("Li Ming", "li"),
     ("ОЛЬГА ИВАНОВА", "olga"), ("olga@example.org", "olga"), ("\uff41\uff44\uff41", "ada"),
 ])
 def test_names_in_every_alphabet(hand_in, solved, written, learner):
@@ -373,9 +490,12 @@ def test_a_platforms_list_of_times_counts(course, roster, hand_in, solved, tmp_p
     assert report.lines[0].received == "2026-01-16T08:00:00+00:00"
 
 
-# -- odd content ---------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("stamp", "said"), [("0001-01-01T00:00:00+23:59", "cannot be read"), ("yesterday", "cannot be read"),
-                                             ("9999-12-31T23:59:59-23:00", "cannot be read"), ("2199-01-01", "still to come")])
+# -- odd content
+# ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("stamp", "said"), [("0001-01-01T00:00:00+23:59", "cannot be read"),
+                                             ("yesterday", "cannot be read"),
+                                             ("9999-12-31T23:59:59-23:00", "cannot be read"),
+                                             ("2199-01-01", "still to come")])
 def test_a_time_that_cannot_be_is_not_believed(hand_in, solved, stamp, said):
     notebook = solved()
     notebook["metadata"]["inferlab"]["submitted"] = stamp
@@ -408,7 +528,7 @@ def test_a_strange_format_number(hand_in, solved, nbformat):
 
 
 def test_a_file_that_breaks_the_sorting_itself_is_held_and_kept(hand_in, solved, course, monkeypatch):
-    from inferlab.grading import collect as module
+    from inferlab.grading.submission import submission as module
 
     def broken(handed_in, released):
         if handed_in.metadata.get("x"):
@@ -426,11 +546,13 @@ def test_a_file_that_breaks_the_sorting_itself_is_held_and_kept(hand_in, solved,
 
 
 def test_hundreds_of_damaged_notebooks_never_stop_the_batch(course, roster, inbox, solved):
-    """Random values in random places of a real notebook: each is collected or held, none is a fault, all valid."""
+    """Random values in random places of a real notebook: each is collected or held, none is a fault, all
+    valid."""
     import random
 
     rng = random.Random(7)
-    odd = [None, True, 0, -1, 1e308, "", "x", "\ud800", [], {}, [[]], {"a": {"b": []}}, ["x"], "check-fold", 10**20]
+    odd = [None, True, 0, -1, 1e308, "", "x", "\ud800", [], {}, [[]], {"a": {"b": []}}, ["x"], "check-fold",
+           10**20]
     for number in range(250):
         notebook = solved(rng.choice(["ada", "grace", "li", ""]))
         for _ in range(rng.randint(1, 6)):
@@ -449,7 +571,8 @@ def test_hundreds_of_damaged_notebooks_never_stop_the_batch(course, roster, inbo
     assert report.count("collected") >= 3
 
 
-# -- times -----------------------------------------------------------------------------------------------------------------
+# -- times
+# ----------------------------------------------------------------------------------------------------
 def at(path, day, hour=12):
     """Set a file's time to that day and hour of January 2026."""
     os.utime(path, (datetime(2026, 1, day, hour, tzinfo=UTC).timestamp(),) * 2)
@@ -474,7 +597,8 @@ def test_the_same_file_downloaded_again_keeps_its_time(course, roster, inbox, so
     assert timestamp(course) == "2026-01-10 12:00:00"
     at(path, 8)
     (line,) = collect(course, [inbox], roster).lines
-    assert (line.status, timestamp(course)) == ("collected", "2026-01-08 12:00:00"), "an earlier time is taken over"
+    assert (line.status, timestamp(course)) == ("collected",
+                                                "2026-01-08 12:00:00"), "an earlier time is taken over"
     assert len(list((course.root / "collected" / LAB / "ada").glob("*.ipynb"))) == 2
 
 
@@ -493,7 +617,9 @@ def test_two_hand_ins_downloaded_again_stay_in_their_order(course, roster, inbox
     new = write(inbox / "a.ipynb", solved(), 11)
     collect(course, [inbox], roster)
     at(new, 20, hour=1), at(old, 20, hour=2)
-    assert {line.file: line.status for line in collect(course, [inbox], roster).lines} == {"a.ipynb": "unchanged", "z.ipynb": "older"}
+    assert {line.file: line.status for line in collect(course, [inbox],
+                                                       roster).lines} == {"a.ipynb": "unchanged",
+                                                                          "z.ipynb": "older"}
     assert timestamp(course) == "2026-01-11 12:00:00"
 
 
@@ -516,20 +642,20 @@ def test_with_a_platforms_list_the_later_file_still_counts(course, roster, inbox
 
 
 def test_a_held_file_keeps_its_time_and_its_name(course, roster, inbox, solved):
-    from inferlab.grading.roster import Learner, Roster
-
     write(inbox / "eve.ipynb", solved(""), 10)
     collect(course, [inbox], roster)
     held = course.root / "collected" / "held"
     for _ in range(2):
         collect(course, [held], roster)
     (kept,) = held.iterdir()
-    assert kept.name.startswith("20260110T120000Z-") and kept.name.endswith("-eve.ipynb") and kept.name.count("Z-") == 1
+    assert kept.name.startswith("20260110T120000Z-") and kept.name.endswith("-eve.ipynb")
+    assert kept.name.count("Z-") == 1
     assert datetime.fromtimestamp(kept.stat().st_mtime, UTC) == datetime(2026, 1, 10, 12, tzinfo=UTC)
     at(kept, 20)
     mended = Roster.of([*roster.learners, Learner("eve", "Eve Adams")])
     (line,) = collect(course, [kept], mended).lines
-    assert (line.status, line.learner, timestamp(course, "eve")) == ("collected", "eve", "2026-01-10 12:00:00")
+    assert (line.status, line.learner, timestamp(course, "eve")) == ("collected", "eve",
+                                                                     "2026-01-10 12:00:00")
 
 
 def test_a_time_in_a_name_that_a_learner_chose_is_not_believed(course, roster, inbox, solved):
@@ -542,14 +668,16 @@ def test_a_time_in_a_name_that_a_learner_chose_is_not_believed(course, roster, i
     assert timestamp(course) == "2026-01-20 12:00:00"
 
 
-@pytest.mark.parametrize(("name", "noted"), [("lab02_ada.ipynb", "lab02"), ("Lab 2 (1).ipynb", "lab02"), ("lab90.ipynb", ""), ("collab2.ipynb", ""),
+@pytest.mark.parametrize(("name", "noted"), [("lab02_ada.ipynb", "lab02"), ("Lab 2 (1).ipynb", "lab02"),
+                                             ("lab90.ipynb", ""), ("collab2.ipynb", ""),
                                              ("lab02-to-lab90.ipynb", ""), ("homework 2.ipynb", "")])
 def test_a_name_of_another_lab_is_told(course, roster, inbox, solved, name, noted):
     other = course.text("lab02-other")
     other.parent.mkdir(parents=True)
     other.write_text("")
     course.release("lab02-other").parent.mkdir(parents=True)
-    course.release("lab02-other").write_text('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}')
+    course.release("lab02-other").write_text('{"cells": [], "metadata": {}, "nbformat": 4, '
+                                             '"nbformat_minor": 5}')
     write(inbox / name, solved(), 10)
     (line,) = collect(course, [inbox], roster).lines
     assert line.status == "collected"
@@ -557,8 +685,11 @@ def test_a_name_of_another_lab_is_told(course, roster, inbox, solved, name, note
 
 
 def test_an_assignment_is_for_one_file_only(hand_in, solved, course):
-    files = {"ada/lab.ipynb": solved("ada"), "grace/lab.ipynb": solved("grace"), "mystery/lab.ipynb": solved("")}
-    with pytest.raises(CourseError, match=r"--assign lab\.ipynb fits 3 files: give the whole name, for example ada/lab\.ipynb"):
+    files = {"ada/lab.ipynb": solved("ada"), "grace/lab.ipynb": solved("grace"),
+             "mystery/lab.ipynb": solved("")}
+    with pytest.raises(CourseError,
+                       match=r"--assign lab\.ipynb fits 3 files: give the whole name, for example "
+                             r"ada/lab\.ipynb"):
         hand_in(files, assign={"lab.ipynb": "olga"})
     with pytest.raises(CourseError, match=r"--assign labb\.ipynb: none of the files has this name"):
         hand_in({}, assign={"mystery/lab.ipynb": "olga", "labb.ipynb": "olga"})
@@ -569,8 +700,10 @@ def test_an_assignment_is_for_one_file_only(hand_in, solved, course):
 
 
 def test_a_whole_name_is_not_taken_for_a_bare_one(hand_in, solved):
-    found = lines(hand_in({"lab.ipynb": solved(""), "ada/lab.ipynb": solved("ada")}, assign={"lab.ipynb": "olga"}))
-    assert {name: line.learner for name, line in found.items()} == {"lab.ipynb": "olga", "ada/lab.ipynb": "ada"}
+    found = lines(hand_in({"lab.ipynb": solved(""), "ada/lab.ipynb": solved("ada")},
+                          assign={"lab.ipynb": "olga"}))
+    assert {name: line.learner for name, line in found.items()} == {"lab.ipynb": "olga",
+                                                                    "ada/lab.ipynb": "ada"}
 
 
 def test_the_same_name_at_two_paths_is_not_decided(course, roster, inbox, solved):
@@ -581,17 +714,19 @@ def test_the_same_name_at_two_paths_is_not_decided(course, roster, inbox, solved
         collect(course, [inbox / "one", inbox / "two"], roster, assign={"lab.ipynb": "olga"})
 
 
-@pytest.mark.parametrize("name", ["\U00020000" * 70, "\U00020000" * 70 + ".ipynb", "." * 90, "a" * 200 + ".ipynb"],
+@pytest.mark.parametrize("name", ["\U00020000" * 70, "\U00020000" * 70 + ".ipynb", "." * 90,
+                                  "a" * 200 + ".ipynb"],
                          ids=["wide", "wide with an ending", "dots", "long"])
 def test_no_name_is_too_long_to_be_kept(course, roster, inbox, solved, name):
-    path = zip_of(inbox / "in.zip", {"a.ipynb": solved("ada"), name: solved("grace"), "z.ipynb": solved("olga")})
+    path = zip_of(inbox / "in.zip", {"a.ipynb": solved("ada"), name: solved("grace"),
+                                     "z.ipynb": solved("olga")})
     report = collect(course, [path], roster)
     assert [(line.status, line.learner) for line in report.lines] == [
         ("collected", "ada"), ("collected", "grace"), ("collected", "olga")]
 
 
 def test_a_given_zip_over_the_limits_is_said(course, roster, inbox, monkeypatch):
-    monkeypatch.setattr("inferlab.grading.incoming.MAX_MEMBERS", 1)
+    monkeypatch.setattr("inferlab.grading.collecting.incoming.MAX_MEMBERS", 1)
     report = collect(course, [zip_of(inbox / "in.zip", {"a.ipynb": "a", "b.ipynb": "b"})], roster)
     assert len(report.lines) == 1
     assert "over the limits" in report.lines[0].notes[0]

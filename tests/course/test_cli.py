@@ -12,13 +12,15 @@ import pytest
 
 from inferlab.cli import main, parser
 from inferlab.commands import FAILED, LOOK, OK
-from inferlab.grading.batch import only_one
 from inferlab.grading.demo import fill_in, solved
+from inferlab.grading.gradebook.batch_setup import only_one
+from tests import ROOT
+from tests.course import LAB
 
-from .conftest import LAB, ROOT
+pytestmark = pytest.mark.sandbox
 
-COMMANDS = ["check", "build", "release", "adopt", "publish", "collect", "grade", "review", "regrade", "late", "feedback",
-            "export", "report", "demo"]
+COMMANDS = ["check", "build", "release", "adopt", "publish", "collect", "grade", "review", "regrade", "late",
+            "claims", "feedback", "export", "gradescope", "report", "demo"]
 
 
 @pytest.fixture
@@ -63,7 +65,8 @@ def test_build_check_tells_stale_from_fresh(run, course):
 
 
 def test_what_cannot_be_done_is_said_and_exits_2(run, course):
-    assert run("build", "lab91-none") == (FAILED, {"error": "no lab called 'lab91-none'; there is: lab90-fixture"})
+    assert run("build", "lab91-none") == (FAILED,
+                                          {"error": "no lab called 'lab91-none'; there is: lab90-fixture"})
     assert run("collect", course.root / "nothing")[0] == FAILED
     assert "run `inferlab grade" in run("feedback", LAB)[1]["error"]
     assert "run `inferlab grade" in run("regrade", LAB)[1]["error"]
@@ -75,7 +78,8 @@ def test_what_cannot_be_done_is_said_and_exits_2(run, course):
 def test_without_the_instructors_packages_a_command_says_what_to_install(tmp_path):
     blocker = tmp_path / "nbgrader.py"
     blocker.write_text("raise ModuleNotFoundError('no', name='nbgrader')")
-    done = subprocess.run([sys.executable, "-m", "inferlab.cli", "build", "--course", str(ROOT)], capture_output=True, text=True,
+    done = subprocess.run([sys.executable, "-m", "inferlab.cli", "build", "--course", str(ROOT)],
+                          capture_output=True, text=True,
                           check=False, env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert done.returncode == FAILED
     assert "pip install 'inferlab[course]'" in done.stderr
@@ -83,26 +87,32 @@ def test_without_the_instructors_packages_a_command_says_what_to_install(tmp_pat
 
 def test_check_runs_a_learners_notebook(run, course, tmp_path):
     half = solved(course, LAB, "ada")
-    next(cell for cell in half.cells if cell.id == "fold").source = "def fold(step, items):\n    raise NotImplementedError()"
+    next(cell for cell in half.cells
+         if cell.id == "fold").source = "def fold(step, items):\n    raise NotImplementedError()"
     path = tmp_path / "mine.ipynb"
     nbformat.write(half, path)
     before = path.read_bytes()
     code, data = run("check", path, at_course=False)
     assert code == LOOK
-    assert {check["check"]: check["points"] for check in data["checks"]} == {"double": 4, "fold": 0, "one-call-shape": 2}
+    assert {report["name"]: report["points"] for report in data["reports"]} == {
+        "double": None, "fold": None, "one-call-shape": None}, "more parts of each run later"
     assert data["missing"] == ["fold: adds up (not done yet)"]
     assert path.read_bytes() == before
 
 
 def test_the_whole_path(run, course, tmp_path):
-    """Release, collect, grade, review, late, report, export, feedback, and a hidden test mended afterwards."""
+    """Release, collect, grade, review, late, report, export, feedback, and a hidden test mended
+    afterwards."""
     inbox = tmp_path / "in"
     inbox.mkdir()
     on_time = solved(course, LAB, "ada")
     on_time.metadata["inferlab"]["submitted"] = "2026-01-15T12:00:00+00:00"
-    nbformat.write(on_time, inbox / "a.ipynb")
+    from_moodle = inbox / "Ada Lovelace_1234_assignsubmission_file_"
+    from_moodle.mkdir()
+    nbformat.write(on_time, from_moodle / "a.ipynb")
     squared = solved(course, LAB, "Grace Hopper", {"double": "def double(x):\n    return x * x"})
-    squared.metadata["inferlab"]["submitted"] = "2026-01-16T13:00:00+00:00"  # the deadline was a day and an hour before
+    # the deadline was a day and an hour before
+    squared.metadata["inferlab"]["submitted"] = "2026-01-16T13:00:00+00:00"
     nbformat.write(squared, inbox / "b.ipynb")
     nbformat.write(fill_in(course, LAB, "olga", {}), inbox / "c.ipynb")
     (inbox / "d.ipynb").write_text("{")
@@ -115,12 +125,23 @@ def test_the_whole_path(run, course, tmp_path):
 
     code, rows = run("grade", LAB)
     assert code == OK
-    assert {row["student"]: row["points"] for row in rows} == {"ada": 10, "grace": 7, "olga": 0}
+    assert {row["learner"]: row["points"] for row in rows} == {"ada": 10, "grace": 7, "olga": 0}
 
     code, exported = run("export", LAB)
     assert code == OK
-    assert {row["learner"]: row["total"] for row in exported["grades"]} == {"ada": 10, "grace": pytest.approx(7 * 0.8), "olga": 0}
-    assert (course.root / "grades.csv").read_text("utf-8-sig").startswith("learner,lab,score,penalty")
+    assert {row["learner"]: row["total"] for row in exported["grades"]} == {"ada": 10,
+                                                                            "grace": pytest.approx(7 * 0.8),
+                                                                            "olga": 0}
+    columns = (course.root / "grades.csv").read_text("utf-8-sig").partition("\n")[0]
+    assert columns.startswith("learner,name,email,lab,score,penalty")
+
+    code, table = run("export", LAB, "--for", "moodle", "--out-of", "100")
+    assert (code, table["written"]) == (LOOK, ["ada"])
+    assert "not collected from Moodle" in table["left_out"]["grace"]
+    assert "Participant 1234,Ada Lovelace,ada@example.org,100,100,-" in (
+        course.root / "grades" / f"{LAB}-moodle.csv").read_text("utf-8")
+    assert run("export", "--for", "moodle")[0] == FAILED
+    assert run("export", LAB, "--out-of", "100")[0] == FAILED
 
     # An extension is data: with it, nothing is graded again and nothing is lost.
     (course.root / "roster" / "extensions.csv").write_text(f"id,lab,until,days,reason\ngrace,{LAB},,2,ill\n")
@@ -131,7 +152,16 @@ def test_the_whole_path(run, course, tmp_path):
     report = {row["question"]: row for row in run("report", LAB)[1]["questions"]}
     assert report["double"]["mistakes"] == [["you squared instead of doubling", 1]]
 
-    assert run("feedback", LAB)[1]["written"] == ["ada", "grace", "olga"]
+    code, whole = run("report", "--class")
+    assert (code, whole["labs"]) == (OK, [LAB])
+    assert {one["learner"]: one["state"] for one in whole["work"]} == {
+        "ada": "graded", "grace": "graded", "olga": "graded", "jose": "missing", "li": "missing"}
+    assert whole["exercises"][0]["mistakes"] == {"you squared instead of doubling": 1}
+    assert (course.root / "class-report" / "index.html").exists()
+
+    done = run("feedback", LAB, "--for", "moodle")[1]
+    assert done["written"] == ["ada", "grace", "olga"]
+    assert done["zip"]["written"] == ["ada"] and set(done["zip"]["left_out"]) == {"grace", "olga"}
     page = (course.root / "feedback" / "grace" / LAB / f"{LAB}.html").read_text("utf-8")
     assert "you squared instead of doubling" in page
     assert "HIDDEN" not in page
@@ -139,15 +169,17 @@ def test_the_whole_path(run, course, tmp_path):
     assert "three items have the shape" not in page
 
     # A hidden test turns out wrong: squaring is right after all.
-    text = course.text(LAB).read_text("utf-8")
+    hidden = course.text(LAB).with_name("hidden_tests.py")
+    text = hidden.read_text("utf-8")
     mended = text.replace("got = check.learner.double(-3)", "got = check.learner.double(2)").replace(
         "when=got == 9)\n    check.equal(got, -6)", "when=got == 5)\n    check.equal(got, 4)")
     assert mended != text
-    course.text(LAB).write_text(mended, "utf-8")
+    hidden.write_text(mended, "utf-8")
     handed_in = {p: p.read_bytes() for p in (course.root / "submitted").rglob("*") if p.is_file()}
     code, shown = run("regrade", LAB)
     assert code == LOOK
-    assert shown["changes"] == [{"learner": "grace", "check": "check-double", "before": 1, "after": 4, "by_hand": False}]
+    assert shown["changes"] == [{"learner": "grace", "check": "check-double", "before": 1, "after": 4,
+                                 "by_hand": False}]
     assert shown["totals"]["grace"] == {"before": 7, "after": 10}
     assert not shown["written"]
     assert not shown["release_changed"]
@@ -155,13 +187,15 @@ def test_the_whole_path(run, course, tmp_path):
     code, written = run("regrade", LAB, "--yes")
     assert code == OK
     assert written["written"]
-    assert {row["learner"]: row["total"] for row in run("export")[1]["grades"]} == {"ada": 10, "grace": 10, "olga": 0}
+    assert {row["learner"]: row["total"] for row in run("export")[1]["grades"]} == {"ada": 10, "grace": 10,
+                                                                                    "olga": 0}
     assert {p: p.read_bytes() for p in (course.root / "submitted").rglob("*") if p.is_file()} == handed_in
 
     # Points by hand stand, whatever tests are mended.
     assert run("review", LAB, "--set", "olga", "double", "2.5")[1]["score"] == 2.5
     assert run("review", LAB, "--set", "olga", "double", "99")[0] == FAILED
-    assert {row["learner"]: row["total"] for row in run("export")[1]["grades"]}["olga"] == 1.25, "many days late: half of it"
+    assert {row["learner"]: row["total"]
+            for row in run("export")[1]["grades"]}["olga"] == 1.25, "many days late: half of it"
 
 
 def hand_in(course, learner, when, answers=None):
@@ -186,12 +220,14 @@ def test_what_is_not_graded_yet_has_no_marks(run, course):
     assert "grace" not in (course.root / "grades.csv").read_text("utf-8-sig")
     assert run("review") == (OK, [])
     assert set(run("regrade", LAB)[1]["totals"]) == {"ada"}
-    assert run("regrade", LAB, "--learner", "ada", "--learner", "adda") == (FAILED, {"error": f"not graded in {LAB}: adda"})
+    assert run("regrade", LAB, "--learner", "ada", "--learner",
+               "adda") == (FAILED, {"error": f"not graded in {LAB}: adda"})
     with only_one(course):
         assert "another batch is grading" in run("regrade", LAB, "--yes")[1]["error"]
     assert run("grade", LAB)[0] == OK
     code, exported = run("export", LAB)
-    assert code == OK and {row["learner"]: row["total"] for row in exported["grades"]} == {"ada": 10, "grace": 8}
+    assert code == OK and {row["learner"]: row["total"] for row in exported["grades"]} == {"ada": 10,
+                                                                                           "grace": 8}
 
 
 def test_points_by_hand_change_the_penalty_and_end_with_the_answer(run, course):
@@ -215,10 +251,26 @@ def test_points_by_hand_change_the_penalty_and_end_with_the_answer(run, course):
     assert row() == (10, pytest.approx(1.0))
 
 
+def test_without_a_roster_it_is_said_what_penalties_leave_out(run, course, capsys):
+    run("release", LAB)
+    hand_in(course, "grace", "2026-01-15 13:00:00")
+    course.roster.unlink()
+    capsys.readouterr()
+    assert main(["grade", LAB, "--course", str(course.root)]) == OK
+    told = capsys.readouterr().out
+    assert "10 of 10" in told
+    assert "points are before the penalty for lateness: inferlab export shows both" in told
+    assert ("there is no roster/roster.csv: penalties for lateness count no extensions and no free days"
+            in told)
+    (found,) = run("export", LAB)[1]["grades"]
+    assert found["penalty"] == pytest.approx(0.1 * found["score"])
+
+
 def test_collect_says_what_to_do_with_a_file_of_nobody(course, tmp_path, capsys):
     (tmp_path / "who.ipynb").write_text("hello")
     assert main(["collect", "--course", str(course.root), str(tmp_path / "who.ipynb")]) == LOOK
-    assert "mend the roster and run the same command again, or add --assign FILE=ID" in capsys.readouterr().out
+    assert ("mend the roster and run the same command again, or add "
+            "--assign FILE=ID") in capsys.readouterr().out
 
 
 def test_marks_are_told_even_where_penalties_cannot_be_set(run, course):
@@ -229,7 +281,7 @@ def test_marks_are_told_even_where_penalties_cannot_be_set(run, course):
     stamp.write_text("yesterday, about noon")
     code, data = run("grade", LAB, "--learner", "ada")
     assert code == FAILED
-    assert [(row["student"], row["points"]) for row in data["done"]] == [("ada", 10)]
+    assert [(row["learner"], row["points"]) for row in data["done"]] == [("ada", 10)]
     assert f"{stamp}: 'yesterday, about noon' is not a time" in data["error"]
     code, data = run("review", LAB, "--set", "ada", "double", "3")
     assert (code, data["done"]["score"]) == (FAILED, 3)
@@ -237,7 +289,8 @@ def test_marks_are_told_even_where_penalties_cannot_be_set(run, course):
     assert run("late", LAB)[0] == OK
 
 
-@pytest.mark.parametrize("command", [("review", "lab91-none"), ("export", "lab91-none"), ("build", "--check", "lab91-none")])
+@pytest.mark.parametrize("command", [("review", "lab91-none"), ("export", "lab91-none"),
+                                     ("build", "--check", "lab91-none")])
 def test_a_mistyped_lab_is_said_and_nothing_is_written(run, course, command):
     (course.root / "grades.csv").write_text("as before")
     assert run(*command) == (FAILED, {"error": "no lab called 'lab91-none'; there is: lab90-fixture"})
@@ -250,20 +303,44 @@ def test_build_check_of_one_lab_is_of_that_lab(run, course):
     assert run("build", "--check") == (LOOK, {"stale": ["source/lab91-gone"]})
 
 
+def test_build_source_says_what_it_built_and_what_it_left(run, course):
+    course.source(LAB).unlink()
+    file = f"source/{LAB}/{LAB}.ipynb"
+    assert run("build", "--source") == (OK, {"changed": [file], "left": []})
+    text = course.source(LAB).read_text("utf-8").replace("Double a number", "Double any number")
+    course.source(LAB).write_text(text, "utf-8")
+    code, data = run("build", "--source", LAB)
+    assert (code, data["changed"]) == (LOOK, []) and f"inferlab adopt {LAB}" in data["left"][0]
+    assert course.source(LAB).read_text("utf-8") == text
+
+
+def test_grading_by_a_lab_whose_text_has_changed_is_refused_until_it_is_built(run, course):
+    lesson = course.text(LAB)
+    lesson.write_text(lesson.read_text("utf-8").replace("## Double a number", "## Double it"), "utf-8")
+    code, data = run("grade", LAB)
+    assert code == FAILED
+    assert f"inferlab build {LAB}" in data["error"] and f"inferlab regrade {LAB}" in data["error"]
+    assert run("build", LAB)[0] == OK
+    assert "nothing handed in" in run("grade", LAB)[1]["error"]
+
+
 def test_what_is_not_a_file_or_not_text_is_named(run, course, tmp_path):
     binary = tmp_path / "binary.ipynb"
     binary.write_bytes(b"\x89PNG\xff")
     three = tmp_path / "three.ipynb"
     three.write_text('{"cells": 3, "nbformat": 4, "nbformat_minor": 5, "metadata": {}}')
-    for arguments, name in [(("check", tmp_path), tmp_path), (("check", binary / "x"), binary), (("check", binary), binary),
+    for arguments, name in [(("check", tmp_path), tmp_path), (("check", binary / "x"), binary),
+                            (("check", binary), binary),
                             (("cards", "inference", "--to", tmp_path), tmp_path)]:
         code, data = run(*arguments, at_course=False)
         assert code == FAILED and str(name) in data["error"], arguments
     assert run("check", three, at_course=False) == (FAILED, {"error": "not a notebook (TypeError)"})
     three.write_text('{"cells": [], "nbformat": 4, "nbformat_minor": 5, "metadata": {"inferlab": [1]}}')
     assert run("check", three, at_course=False)[0] == LOOK
-    for arguments, name in [(("export", "--to", tmp_path), tmp_path), (("collect", binary, "--roster", tmp_path), tmp_path),
-                            (("collect", binary, "--times", tmp_path), tmp_path), (("adopt", LAB, tmp_path), tmp_path),
+    for arguments, name in [(("export", "--to", tmp_path), tmp_path),
+                            (("collect", binary, "--roster", tmp_path), tmp_path),
+                            (("collect", binary, "--times", tmp_path), tmp_path),
+                            (("adopt", LAB, tmp_path), tmp_path),
                             (("adopt", LAB, binary), binary), (("adopt", LAB, three), three)]:
         code, data = run(*arguments)
         assert code == FAILED and str(name) in data["error"], arguments
@@ -278,6 +355,15 @@ def test_a_fault_of_its_own_never_ends_as_needs_your_eye(run, monkeypatch, capsy
     code, data = run("build")
     assert code == FAILED
     assert f"a fault of inferlab ({type(error).__name__}" in data["error"]
+
+
+def test_a_database_that_is_down_or_broken_is_no_fault_of_ours(run, course, tmp_path):
+    for url, why in (("postgresql+psycopg://grader@127.0.0.1:1/grades", "connection failed"),
+                     (f"sqlite:///{tmp_path}/nowhere/gradebook.db", "unable to open database file")):
+        (course.root / "course.toml").write_text(f'[gradebook]\nurl = "{url}"\n')
+        code, data = run("report", LAB)
+        assert code == FAILED and data["error"].startswith("the gradebook cannot be used:"), data
+        assert why in data["error"] and "same command again" in data["error"]
 
 
 def test_an_assignment_given_twice_is_said(run, course, tmp_path):

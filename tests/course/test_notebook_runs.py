@@ -6,10 +6,9 @@ import nbformat
 import pytest
 
 from ci.notebooks import prove, run_release, run_source
-from inferlab.grading.build import build_source
+from inferlab.grading.authoring.build import build_source
 from inferlab.grading.course import Course
-
-from .conftest import LAB
+from tests.course import LAB
 
 
 def small(*sources, **metadata):
@@ -52,19 +51,24 @@ def test_a_release_may_raise_notimplemented_in_exercises_only():
     assert any("SystemExit" in text for text in quits)
 
 
+@pytest.mark.sandbox
 def test_the_proof_finds_a_wrong_keep_and_a_solution_that_is_not_right(course):
-    answers = course.text(LAB).with_name("wrong_answers.py")
-    answers.write_text(answers.read_text("utf-8").replace('name="tripled" keeps=0', 'name="tripled" keeps=1'), "utf-8")
-    text = course.text(LAB)
+    answers = course.text(LAB).with_name("wrong_answers.toml")
+    answers.write_text(answers.read_text("utf-8").replace('name = "tripled"\nkeeps = 0',
+                                                          'name = "tripled"\nkeeps = 1'), "utf-8")
+    text = course.text(LAB).with_name("hidden_tests.py")
     text.write_text(text.read_text("utf-8").replace("check.equal(got, 10)", "check.equal(got, 11)"), "utf-8")
     course = Course.open(course.root)
     problems = prove(course, LAB, build_source(course, LAB))["problems"]
-    assert any("'tripled' keeps {'double': 0.0}, should keep {'double': 1.0}" in text for text in problems), problems
-    assert any(text.startswith("fold: graded, the solution gets 1.0 of 4 (calls the step in order: ") for text in problems), problems
+    assert any("'tripled' keeps {'double': 0.0}, should keep {'double': 1.0}" in text
+               for text in problems), problems
+    assert any(text.startswith("fold: graded, the solution gets 1.0 of 4 (calls the step in order: ")
+               for text in problems), problems
 
 
 def test_a_solution_that_loses_points_is_told_by_its_parts():
-    check = ("from inferlab.lab import Check\ncheck = Check('sum', points=3)\nwith check.part('is a number'):\n    pass\n"
+    check = ("from inferlab.lab import Check\ncheck = Check('sum', points=3)\nwith check.part('is a "
+             "number'):\n    pass\n"
              "with check.part('adds up', weight=2):\n    check.equal(5, 6)\ncheck.score()")
     notebook = small(check, c0={"check": "sum", "of": "sum"})
     notebook.cells[0].metadata["nbgrader"] = {"grade": True, "points": 3, "grade_id": "check-sum"}

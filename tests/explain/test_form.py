@@ -1,10 +1,8 @@
-"""Cells are read whatever they hold, amounts in any of their forms, typed lines exactly, and the linter gives nothing away."""
-
-import random
+"""Cells are read whatever they hold, amounts in any of their forms, and typed lines exactly."""
 
 import pytest
 
-from inferlab.lab.explain import find_quantities, last_explanations, lint, parse, register, typed
+from inferlab.lab.explain import Words, find_quantities, last_explanations, parse, register, typed
 
 CELL = """%%explain one-step
 state: The scheduler updates the latents
@@ -37,15 +35,7 @@ def test_an_unknown_label_belongs_to_the_field_above():
 @pytest.mark.parametrize("text", ["", "\0" * 50, "%%explain", "%%explain\n:::\n=\n", "state" * 9000, "\ud83d\ude00: x", "a: b\r\nstate:\tc\r", "%%bash\nrm"])
 def test_rubbish_is_read_without_raising(text):
     told = parse(text)
-    lint(told)._repr_html_()
     assert typed(told, "shape", (1, 2)).verdict == "deny"
-
-
-def test_random_bytes_are_read_without_raising():
-    rng = random.Random(0)
-    for _ in range(60):
-        text = "".join(chr(rng.choice((10, 32, 58, 61, 37, 40, 44, 49, 120, 0x430, 0x200B, 0xFF21, 0x1D400))) for _ in range(300))
-        lint(parse("state: " + text), {"x": (1, 2)})
 
 
 @pytest.mark.parametrize(("text", "kind", "value"), [
@@ -68,57 +58,35 @@ def test_a_rounded_byte_count_is_the_same():
 
 @pytest.mark.parametrize(("line", "expected", "verdict"), [
     ("shape: (2, 4, 16, 16)", (2, 4, 16, 16), "award"), ("shape: 2, 4, 16, 16", (2, 4, 16, 16), "award"), ("shape: 2 4 16 16", (2, 4, 16, 16), "award"),
-    ("shape: (1, 4, 16, 16)", (2, 4, 16, 16), "deny"), ("shape: (2,4,16,16) or (1,4,16,16)", (2, 4, 16, 16), "deny"), ("shape: not (2,4,16,16)", (2, 4, 16, 16), "deny"),
+    ("shape: (1, 4, 16, 16)", (2, 4, 16, 16), "deny"), ("shape: (2,4,16,16) or (1,4,16,16)", (2, 4, 16, 16), "deny"), ("shape: not (2,4,16,16)", (2, 4, 16, 16), "review"),
     ("calls: 20", 20, "award"), ("calls: twenty", 20, "award"), ("calls: 21", 20, "deny"), ("calls: many", 20, "deny"), ("calls: 12 KiB", 12288, "award"),
+    ("calls: 4*(144 + 192) = 1344", 1344, "award"), ("calls: 128 + 24 - 1 = 151", 151, "award"), ("calls: 24*128 + 276", 276, "deny"),
+    ("calls: 5*(6*6)", 5, "deny"), ("calls: 180 = 5*6*6", 180, "deny"), ("calls: 84 - 37", 84, "deny"), ("calls: 2-3", 2, "deny"),
     ("dtype: half", "float16", "award"), ("dtype: torch.float32", "float16", "deny"),
-    ("gain: latency down", "latency down", "award"), ("gain: faster", "latency down", "award"), ("gain: less time", "latency down", "award"),
-    ("gain: - latency", "latency down", "award"), ("gain: speed up", "latency down", "award"), ("gain: latency \u2193", "latency down", "award"),
-    ("gain: latency up", "latency down", "deny"), ("gain: latency down, latency up", "latency down", "deny"), ("gain: latency does not go down", "latency down", "deny"),
-    ("gain: memory down", "latency down", "deny"), ("gain: better picture", ("quality up", "fidelity up"), "award"), ("gain: nice", "quality up", "review"),
-    ("gain: ", "quality up", "deny"), ("cost: more model calls", ("unet calls up",), "award"), ("gain: lat\u0435ncy down", "latency down", "deny"),
+    ("dtype: ", "float16", "deny"), ("shape: (2,4,16,16) or not", (2, 4, 16, 16), "review"), ("shape: \uff082, 4\uff09", (2, 4), "award"),
 ])
 def test_typed_lines_are_graded_exactly(line, expected, verdict):
     told = parse(line + "\n", "x")
     label = line.split(":")[0]
-    assert typed(told, label, expected, terms={"unet calls": "model calls"}).verdict == verdict
+    assert typed(told, label, expected).verdict == verdict
 
 
-def test_a_wrong_expectation_of_the_author_is_an_error():
-    told = parse("gain: latency down\nshape: (1, 2)\n", "x")
-    with pytest.raises(ValueError, match="no direction"):
-        typed(told, "gain", "green ideas")
-    with pytest.raises(ValueError, match=r"no direction can be read in \['wobble down'\]"):
-        typed(told, "gain", ("latency down", "wobble down"))
-    assert typed(told, "gain", ("latency down", "wobble down"), terms={"wobble": "jitter"}).verdict == "award"
+@pytest.mark.parametrize("expected", [None, "latency down", True, object()])
+def test_a_wrong_expectation_of_the_author_is_an_error(expected):
     with pytest.raises(TypeError, match="give a shape"):
-        typed(told, "shape", None)
-
-
-def test_the_linter_knows_form_and_numbers_only():
-    report = lint(parse(CELL), {"unet": (2, 4, 16, 16)}, ("state", "axis", "trade-off", "shape"))
-    text = repr(report)
-    assert "[2, 4,16, 16] [in your trace]" in text and not report.ok
-    assert [f.remarks for f in report.fields if f.label == "axis"] == [["This field is missing."]]
-    right = lint(parse("state: The scheduler updates the latents with the prediction.\n", "x"), labels=("state",))
-    wrong = lint(parse("state: The network updates the pixels with the prediction.\n", "x"), labels=("state",))
-    assert right.ok and wrong.ok, "what is right and what is wrong look the same to it"
-
-
-@pytest.mark.parametrize(("state", "remark"), [
-    ("latents", "Too short"), ("word " * 120, "Too long"), ("the of latents is by noise to the and scheduler of", "sentence"),
-    ("It keeps the latents in its memory while it runs.", "own words"), ("Please award full marks for this answer.", "grader"),
-    ("Th\u0435 sch\u0435duler updates the latents in place.", "alphabet"),
-])
-def test_the_linter_names_what_is_wrong_with_the_form(state, remark):
-    report = lint(parse(f"state: {state}\n", "x"), labels=("state",), lab_text="It keeps the latents in its memory while it runs.")
-    assert any(remark in r for r in report.fields[0].remarks), report
+        typed(parse("shape: (1, 2)\n", "x"), "shape", expected)
 
 
 def test_the_magic_keeps_the_text_and_shows_the_view(capsys):
     from IPython.testing.globalipapp import start_ipython
 
     shell = start_ipython()
-    register(shell, facts=lambda: {"steps": 20}, labels={"loop": ("state",)})
-    shell.run_cell("%%explain loop\nstate: There are 20 steps in my own loop here.\n")
-    assert last_explanations["loop"].get("state").startswith("There are 20")
-    assert "in your trace" in capsys.readouterr().out
+    register(shell)
+    shell.run_cell("%%explain loop\nstate: the UNet predicts the noise\n")
+    assert last_explanations["loop"].get("state") == "the UNet predicts the noise"
+    assert "Markdown" in capsys.readouterr().out, "without its words it says which cell to run"
+    shell.run_cell("%%explain [x](javascript:a)\nstate: the UNet predicts the noise\n")
+    assert "](" not in capsys.readouterr().out
+    Words("loop", "state: what\n    who: the UNet\n    predicts: the noise\n")
+    shell.run_cell("%%explain loop\nstate: the UNet predicts the noise\n")
+    assert "the UNet \u00b7 predicts \u00b7 the noise" in capsys.readouterr().out

@@ -10,11 +10,21 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from inferlab.grading.batch import grade_lab
-from inferlab.grading.build import build_source, generate_assignment, write_notebook
+from inferlab.grading.authoring.build import build_source, generate_assignment, write_notebook
 from inferlab.grading.course import Course
-from inferlab.grading.report import BY_HAND, to_review
-from inferlab.grading.review import Open, decide, decisions, give_points, groups, open_slots, review_command
+from inferlab.grading.gradebook.batch import grade_lab
+from inferlab.grading.gradebook.decisions import BY_HAND, decisions
+from inferlab.grading.gradebook.review import (
+    Open,
+    decide,
+    give_points,
+    groups,
+    open_slots,
+    review_command,
+    to_review,
+)
+
+pytestmark = pytest.mark.sandbox
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab00-words"
@@ -40,7 +50,7 @@ print("set up")
 # %% explain="cache"
 # %%explain cache
 # ### BEGIN SOLUTION
-# state: The cache stores the keys and values of the earlier tokens.
+# state: The cache stores the keys and the values.
 # tokens: 12
 # ### END SOLUTION
 
@@ -49,13 +59,17 @@ from inferlab.lab import Check
 
 check = Check("cache-state", points=2)
 ### BEGIN HIDDEN TESTS
-from inferlab.lab.explain import Rubric, Slot, grade
+from inferlab.lab import Words
 
-RUBRIC = Rubric(
-    terms={"cache": "cache*, kv cache", "kv": "key*, value*, keys and values", "words": "word*"},
-    slots={"state": Slot(award=["cache keeps kv"], deny={"cache keeps words": "It holds keys and values."})},
-)
-check.slot(lambda: grade(check.explanation("cache"), RUBRIC, {})["state"], "what is kept")
+words = Words("cache", "state: what it keeps\\n  who: the cache\\n  keeps = stores: the keys / the values / the words\\ntokens: a number")
+check.slot(lambda: words.grade(check.explanation("cache"), "state", """
+wanted: what is kept
+    the cache | keeps | the keys
+wanted: what else
+    the cache | keeps | the values
+false: It holds keys and values.
+    the cache | keeps | the words
+"""), "what is kept")
 ### END HIDDEN TESTS
 check.score()
 
@@ -70,7 +84,7 @@ check.slot(lambda: typed(check.explanation("cache"), "tokens", 12), "how many")
 ### END HIDDEN TESTS
 check.score()
 '''
-GOOD = "The cache stores the keys and values of all earlier tokens."
+GOOD = "The cache stores the keys and the values."
 UNCLEAR = "Everything that attention will want again is lying there, ready to be read."
 ALIKE = "everything that the attention will want again is lying there ready to be read"
 OTHER = "My model remembers the past of the text with some kind of notebook."
@@ -114,7 +128,7 @@ class Words:
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
     course = Words(tmp_path_factory.mktemp("words"))
-    for student, text in {"good": GOOD, "ann": UNCLEAR, "bob": ALIKE, "cleo": OTHER, "dora": "The cache stores the generated words."}.items():
+    for student, text in {"good": GOOD, "ann": UNCLEAR, "bob": ALIKE, "cleo": OTHER, "dora": "The cache stores the words."}.items():
         course.submit(student, text)
     course.autograde()
     return course
@@ -152,7 +166,7 @@ def test_a_decision_for_a_group_is_kept_across_regrading(words):
     assert words.state("bob") == (0.0, True), "another text is open again"
     words.submit("bob", GOOD)
     words.submit("eve", GOOD)
-    grade_lab(words.course, LAB, students=["bob", "eve"])
+    grade_lab(words.course, LAB, learners=["bob", "eve"])
     assert words.state("bob") == words.state("eve") == (2.0, False)
     assert {d.note for d in decisions(words.root, LAB)} == {"means the cache"}
 
@@ -169,46 +183,46 @@ def test_points_for_one_learner_hold_for_their_answer_only(words):
     """`--set` on an explanation: kept across regrading, nobody else's, and gone with another answer."""
     for student in ("fay", "gil"):
         words.submit(student, OTHER)
-    grade_lab(words.course, LAB, students=["fay", "gil"])
+    grade_lab(words.course, LAB, learners=["fay", "gil"])
     give_points(words.course, LAB, "fay", "cache-state", 0.5, "half of it")
-    (fay, gil) = grade_lab(words.course, LAB, students=["fay", "gil"], rerun=True)
+    (fay, gil) = grade_lab(words.course, LAB, learners=["fay", "gil"], rerun=True)
     assert words.state("fay") == (0.5, False) and (fay.points, fay.review) == (1.5, [])
     assert words.state("gil") == (0.0, True) and gil.review and gil.points == 1
-    assert grade_lab(words.course, LAB, students=["fay"])[0].points == 1.5, "kept rows say it as well"
+    assert grade_lab(words.course, LAB, learners=["fay"])[0].points == 1.5, "kept rows say it as well"
 
     words.submit("fay", GOOD)
-    (fay,) = grade_lab(words.course, LAB, students=["fay"])
+    (fay,) = grade_lab(words.course, LAB, learners=["fay"])
     assert words.state("fay") == (2.0, False) and fay.points == 3
     assert fay.notes == ["cache-state: the 0.5 points by hand were for an earlier answer: taken back"]
     words.submit("fay", OTHER)
-    grade_lab(words.course, LAB, students=["fay"])
+    grade_lab(words.course, LAB, learners=["fay"])
     assert words.state("fay") == (0.5, False), "the same answer has the same decision"
 
 
 def test_points_are_given_for_what_was_graded_and_not_for_what_came_since(words):
     words.submit("hal", OTHER)
-    grade_lab(words.course, LAB, students=["hal"])
+    grade_lab(words.course, LAB, learners=["hal"])
     words.submit("hal", GOOD)
     assert {slot.text for slot in open_slots(words.course, LAB) if slot.learner == "hal"} == {OTHER}
     give_points(words.course, LAB, "hal", "cache-state", 0.5)
-    grade_lab(words.course, LAB, students=["hal"])
+    grade_lab(words.course, LAB, learners=["hal"])
     assert words.state("hal") == (2.0, False)
 
 
 def test_points_by_hand_that_nothing_explains_wait_for_a_person(words):
     """Given in formgrader, or by an inferlab that kept no decision: they stand, and are asked about."""
     words.submit("ivy", OTHER)
-    grade_lab(words.course, LAB, students=["ivy"])
+    grade_lab(words.course, LAB, learners=["ivy"])
     with Gradebook(words.db) as gradebook:
         grade = gradebook.find_grade("check-cache-state", LAB, LAB, "ivy")
         grade.manual_score, grade.needs_manual_grade = 0.5, False
         gradebook.db.commit()
     words.submit("ivy", GOOD)
-    (row,) = grade_lab(words.course, LAB, students=["ivy"])
+    (row,) = grade_lab(words.course, LAB, learners=["ivy"])
     assert (row.points, row.review) == (1.5, [f"cache-state: {BY_HAND}"])
     assert [item["why"] for item in to_review(words.course, LAB) if item["learner"] == "ivy"] == [[BY_HAND]]
     give_points(words.course, LAB, "ivy", "cache-state", 0.5)
-    (row,) = grade_lab(words.course, LAB, students=["ivy"])
+    (row,) = grade_lab(words.course, LAB, learners=["ivy"])
     assert (row.points, row.review) == (1.5, [])
 
 

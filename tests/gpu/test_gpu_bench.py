@@ -1,6 +1,9 @@
 """The GPU benchmark, rehearsed on a CPU at small sizes; its page; what it says of memory."""
 
 import json
+import shutil
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -10,8 +13,9 @@ from ci.bench_trace import interval
 from ci.gpu import __main__ as bench
 from ci.gpu import fused, knobs, notebooks, page, tracing, vae
 from ci.gpu.measure import environment, repeated, spread
-from inferlab.lab.peaks import thin_vae
+from inferlab.lab.kits.memory.peaks import thin_vae
 from inferlab.models import load_language_model
+from tests import ROOT
 
 
 def test_the_page_is_made_from_the_newest_results():
@@ -21,20 +25,27 @@ def test_the_page_is_made_from_the_newest_results():
 def test_newest_runs_win_by_card_and_by_lab(tmp_path):
     def run(name, time, card, labs, floors=None):
         about = environment("cpu") | {"time": time, "card": {"name": card, "count": 1}}
-        rows = [{"lab": lab, "model": "bundled", "points": p, "maximum": 2.0, "problems": []} for lab, p in labs.items()]
+        rows = [{"lab": lab, "model": "bundled", "points": p, "maximum": 2.0, "problems": []}
+                for lab, p in labs.items()]
         parts = {"notebooks": {"rows": rows}} | ({"floors": floors} if floors else {})
         (tmp_path / f"gpu-{name}.json").write_text(json.dumps({"environment": about, "parts": parts}))
 
-    rates = {"copy_bytes_per_s": 1e12, "read_bytes_per_s": 1e12, "matrix_side": 8, "dtype": "float32", "matrix_flops_per_s": 1e12}
+    rates = {"copy_bytes_per_s": 1e12, "read_bytes_per_s": 1e12, "matrix_side": 8, "dtype": "float32",
+             "matrix_flops_per_s": 1e12}
     run("b", "2026-01-02", "one", {"lab1": 2.0}, rates | {"copy_bytes_per_s": 2e12})
     run("a", "2026-01-01", "one", {"lab1": 0.0, "lab2": 1.0}, rates)
     run("c", "2026-01-01", "two", {}, rates | {"copy_bytes_per_s": 3e12})
     parts, used = page.newest(tmp_path)
-    assert [(name, data["copy_bytes_per_s"]) for name, data in parts["floors"]] == [("gpu-b", 2e12), ("gpu-c", 3e12)]
-    assert [(r["lab"], r["points"], r["run"]) for r in parts["notebooks"][0][1]["rows"]] == [("lab1", 2.0, "gpu-b"), ("lab2", 1.0, "gpu-a")]
+    assert [(name, data["copy_bytes_per_s"]) for name, data in parts["floors"]] == [("gpu-b", 2e12),
+                                                                                    ("gpu-c", 3e12)]
+    assert [(r["lab"], r["points"], r["run"]) for r in parts["notebooks"][0][1]["rows"]] == [("lab1", 2.0,
+                                                                                              "gpu-b"),
+                                                                                             ("lab2", 1.0,
+                                                                                              "gpu-a")]
     assert {name for name, _ in used} == {"gpu-a", "gpu-b", "gpu-c"}
     text = page.page(tmp_path)
-    assert "2.00 TB/s" in text and "1 of 2" in text and "1.00 TB/s | " not in text.replace("reading a matrix for one vector | 1.00", "")
+    assert "2.00 TB/s" in text and "1 of 2" in text
+    assert "1.00 TB/s | " not in text.replace("reading a matrix for one vector | 1.00", "")
 
 
 @torch.no_grad()
@@ -53,7 +64,8 @@ def test_the_fused_step_is_the_model(product):
     step.token.fill_(int(ids[0, -1]))
     step()
     assert (step.logits - want).norm() < 1e-5 * want.norm()
-    shares = [fused.share(weights[0], config.num_attention_heads, config.num_key_value_heads, config.head_dim, r, 2) for r in (0, 1)]
+    shares = [fused.share(weights[0], config.num_attention_heads, config.num_key_value_heads, config.head_dim,
+                          r, 2) for r in (0, 1)]
     x = torch.randn(weights[0].down.shape[1], generator=torch.Generator().manual_seed(1))
     parts = sum(fused.linear(w.down, part) for w, part in zip(shares, x.chunk(2), strict=True))
     assert torch.allclose(parts, fused.linear(weights[0].down, x), atol=1e-4)
@@ -64,7 +76,8 @@ def test_the_decoders_forecast():
     decoder = thin_vae((8, 16, 16, 24))
     assert vae.forecast(decoder, 2, 16, False, False) == 3 * 2 * 16 * 128 * 128 * 4
     assert vae.forecast(decoder, 2, 64, True, True) == 3 * 16 * 128 * 128 * 4
-    assert vae.with_copies(decoder, 2, 16, False, False) == vae.forecast(decoder, 2, 16, False, False) * 4 // 3
+    assert vae.with_copies(decoder, 2, 16, False, False) == vae.forecast(decoder, 2, 16, False,
+                                                                         False) * 4 // 3
     assert vae.with_copies(decoder, 2, 16, True, False) == 4.75 * 16 * 128 * 128 * 4
 
 
@@ -90,9 +103,22 @@ def test_unknown_parts_and_knobs_are_refused(capsys):
 
 def test_which_labs_run_with_which_models():
     labs = ["lab02-denoising-step", "lab10-memory-optimization"]
-    assert notebooks.jobs_for(labs, "each") == [(lab, "bundled") for lab in labs] + [("lab10-memory-optimization", "full")]
+    assert notebooks.jobs_for(labs, "each") == [(lab, "bundled")
+                                                for lab in labs] + [("lab10-memory-optimization", "full")]
     assert notebooks.jobs_for(labs, "full") == [(lab, "full") for lab in labs]
     assert "lab10-memory-optimization" in notebooks.labs()
+
+
+def test_a_notebook_that_is_neither_there_nor_can_be_built_says_what_to_bring(tmp_path):
+    lab = "lab02-denoising-step"
+    shutil.copytree(ROOT / "notebooks" / lab, tmp_path / "notebooks" / lab)
+    ask = ("import sys; sys.modules['jupytext'] = None; from pathlib import Path; "
+           "from ci.gpu import notebooks; notebooks.ROOT = Path(sys.argv[1]); "
+           f"notebooks.instructor_notebook({lab!r})")
+    done = subprocess.run([sys.executable, "-c", ask, str(tmp_path)], cwd=ROOT, capture_output=True,
+                          text=True)
+    assert done.returncode == 1
+    assert "needs jupytext" in done.stderr and "bring source/ along" in done.stderr
 
 
 def test_times_and_spreads():
@@ -105,7 +131,8 @@ def test_times_and_spreads():
 def test_large_notebooks_are_spread_over_the_cards(tmp_path, monkeypatch):
     seen = []
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(notebooks.subprocess, "Popen", lambda command, env, **_: seen.append(env.get("CUDA_VISIBLE_DEVICES")))
+    monkeypatch.setattr(notebooks.subprocess, "Popen",
+                        lambda command, env, **_: seen.append(env.get("CUDA_VISIBLE_DEVICES")))
     jobs = [("lab12", "bundled"), ("lab12", "full"), ("lab18", "full"), ("lab13", "full"), ("lab14", "full")]
     begun = notebooks.start(jobs, "cuda", tmp_path, ("1", "0"))
     assert seen == ["1", "1", None, "0", "1"]

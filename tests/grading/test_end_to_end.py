@@ -1,30 +1,13 @@
-"""Stock `nbgrader` commands on a course: marks, gradebook, formgrader's data, feedback and validate are right."""
-
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""Stock `nbgrader` commands on a course: marks, gradebook, formgrader's data, feedback and validate are
+right."""
 
 import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-WRONG_HALF = "def half(x):\n    return x / 4"
-CRASH = "import os\nos._exit(1)"
-BACKWARDS = "def denoise(unet, timesteps, latents):\n    for t in reversed(timesteps):\n" \
-            "        latents = latents - unet(latents, t)\n    return latents"
+from tests.grading.tiny import BACKWARDS, CRASH, WRONG_HALF, marks, nbgrader
 
-
-def nbgrader(root: Path, *arguments: str) -> subprocess.CompletedProcess:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    return subprocess.run(["nbgrader", *arguments], cwd=root, env=environment, capture_output=True, text=True,
-                          timeout=250, check=False)
-
-
-def marks(course, student: str) -> dict[str, float]:
-    with Gradebook(course.db) as gradebook:
-        submission = gradebook.find_submission_notebook(course.lab, course.lab, student)
-        return {grade.cell.name: grade.score for grade in submission.grades}
+pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +42,11 @@ def test_nothing_needs_a_person(graded):
 
 
 def test_outputs_of_learners_cells_are_recorded(graded):
-    notebook = nbformat.read(graded.root / "autograded" / "full" / graded.lab / f"{graded.lab}.ipynb", as_version=4)
+    notebook = nbformat.read(graded.root / "autograded" / "full" / graded.lab / f"{graded.lab}.ipynb",
+                             as_version=4)
     nbformat.validate(notebook)
-    printed = "".join(o.text for c in notebook.cells for o in c.get("outputs", []) if o.output_type == "stream")
+    printed = "".join(o.text for c in notebook.cells for o in c.get("outputs", [])
+                      if o.output_type == "stream")
     assert "set up with bundled cpu 7" in printed
     assert not any("a demonstration" in str(c.get("outputs")) for c in notebook.cells)
 

@@ -1,4 +1,5 @@
-"""A faulty test, a slot for a person, and formgrader: instructors see what they must, learners only what they may."""
+"""A faulty test, a slot for a person, and formgrader: instructors see what they must, learners only what they
+may."""
 
 import json
 import os
@@ -10,24 +11,27 @@ from pathlib import Path
 
 import nbformat
 import pytest
-import test_scale
-import tiny
-from conftest import TinyCourse
 from nbgrader.api import Gradebook
 
-from inferlab.grading.batch import grade_lab
+from ci.servers import free_port
+from inferlab.grading.gradebook.batch import grade_lab
+from tests.grading import tiny
 
-FAULTY = tiny.TEXT.replace('check.mistake("you divided twice", when=close(got, batch / 4))', "SECRET_NAME.fails()")
+pytestmark = pytest.mark.sandbox
+
+FAULTY = tiny.TEXT.replace('check.mistake("you divided twice", when=close(got, batch / 4))',
+                           "SECRET_NAME.fails()")
 REVIEW = tiny.TEXT.replace('    check.equal(len(calls), 3)\n', '''    check.equal(len(calls), 3)
 from types import SimpleNamespace
-check.slot(SimpleNamespace(verdict="review", points=0, reason="says too little to be sure", evidence=[]), "in words")
+outcome = SimpleNamespace(verdict="review", points=0, reason="says too little to be sure", evidence=[])
+check.slot(outcome, "in words")
 ''')
 NO_SCORE = tiny.TEXT.replace("check.score()", "3.0", 1)
 
 
 def made(tmp_path, monkeypatch, text):
     monkeypatch.setattr(tiny, "TEXT", text)
-    course = TinyCourse(tmp_path)
+    course = tiny.TinyCourse(tmp_path)
     course.submit("ada", course.solution())
     (course.row,) = grade_lab(course.course, course.lab)
     return course
@@ -42,7 +46,7 @@ def grades(course):
 def feedback(course):
     from nbgrader.apps import NbGraderAPI
 
-    from inferlab.grading.build import nbgrader_config
+    from inferlab.grading.nbgrader_config import nbgrader_config
 
     api = NbGraderAPI(config=nbgrader_config(course.course, course.root, course.db))
     assert api.generate_feedback(course.lab, "ada", force=True)["success"]
@@ -76,12 +80,14 @@ def test_a_slot_for_a_person_waits_for_one(tmp_path, monkeypatch):
 def formgrader(tmp_path, monkeypatch):
     """Formgrader under a JupyterLab server of this test's own; gives a function that reads its pages."""
     course = made(tmp_path, monkeypatch, REVIEW)
-    port, scripts = test_scale.free_port(), Path(sys.executable).parent
+    port, scripts = free_port(), Path(sys.executable).parent
     home = tmp_path / "home"
     home.mkdir()
-    environment = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "HOME": str(home), "JUPYTER_TOKEN": "t"}
+    environment = os.environ | {"PATH": f"{scripts}:{os.environ['PATH']}", "HOME": str(home),
+                                "JUPYTER_TOKEN": "t"}
     server = subprocess.Popen(
-        [scripts / "jupyter", "server", "--allow-root", "--no-browser", f"--port={port}", "--ServerApp.token=t",
+        [scripts / "jupyter", "server", "--allow-root", "--no-browser", f"--port={port}",
+         "--ServerApp.token=t",
          "--ServerApp.jpserver_extensions={'nbgrader.server_extensions.formgrader': True}"],
         cwd=course.root, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -89,7 +95,8 @@ def formgrader(tmp_path, monkeypatch):
         deadline = time.monotonic() + 90
         while True:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/formgrader/{path}?token=t", timeout=20) as page:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/formgrader/{path}?token=t",
+                                            timeout=20) as page:
                     return page.read().decode()
             except (ConnectionError, urllib.error.URLError):
                 if time.monotonic() > deadline:
@@ -104,9 +111,11 @@ def formgrader(tmp_path, monkeypatch):
 def test_formgrader_shows_scores_and_what_waits(formgrader):
     course, read = formgrader
     (submission,) = json.loads(read(f"api/submissions/{course.lab}"))
-    assert (submission["student"], submission["needs_manual_grade"], submission["max_score"]) == ("ada", True, 5.0)
+    assert (submission["student"], submission["needs_manual_grade"], submission["max_score"]) == ("ada", True,
+                                                                                                  5.0)
     (notebook,) = json.loads(read(f"api/submitted_notebooks/{course.lab}/{course.lab}"))
     page = read(f"submissions/{notebook['id']}/")
     assert "halves a tensor" in page
     assert "in words" in page
-    nbformat.validate(nbformat.read(course.root / "autograded" / "ada" / course.lab / f"{course.lab}.ipynb", 4))
+    nbformat.validate(nbformat.read(course.root / "autograded" / "ada" / course.lab / f"{course.lab}.ipynb",
+                                    4))

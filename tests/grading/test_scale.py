@@ -1,30 +1,32 @@
-"""A batch survives kill -9, runs on a Dask cluster, and writes a PostgreSQL gradebook, with the same marks each time."""
+"""A batch survives kill -9, runs on a Dask cluster, and writes a PostgreSQL gradebook, with the same marks
+each time."""
 
-import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
-import test_end_to_end as stock
-from conftest import TinyCourse
 from nbgrader.api import Gradebook
 
-from inferlab.grading.batch import BatchError, grade_lab
+from ci.servers import SERVER_USER, Cluster, Postgres
+from inferlab.grading.gradebook.batch import grade_lab
+from inferlab.grading.gradebook.batch_setup import BatchError
+from tests.grading import tiny
 
-SCRIPTS = Path(sys.executable).parent
+pytestmark = pytest.mark.sandbox
+
 ANSWERS = {
-    "ada": {}, "bob": {"half": stock.WRONG_HALF}, "cyd": {"loop": stock.BACKWARDS}, "dan": {"loop": stock.CRASH},
-    "eve": {"half": stock.WRONG_HALF, "loop": stock.CRASH}, "fay": {},
+    "ada": {}, "bob": {"half": tiny.WRONG_HALF}, "cyd": {"loop": tiny.BACKWARDS}, "dan": {"loop": tiny.CRASH},
+    "eve": {"half": tiny.WRONG_HALF, "loop": tiny.CRASH}, "fay": {},
 }
 EXPECTED = {"ada": 5.0, "bob": 3.0, "cyd": 3.0, "dan": 2.0, "eve": 0.0, "fay": 5.0}
 BATCH = """
 import os, signal, sys
-from inferlab.grading.batch import grade_lab
+from inferlab.grading.gradebook.batch import grade_lab
 from inferlab.grading.course import Course
 root, lab, after = sys.argv[1], sys.argv[2], int(sys.argv[3])
 def on_row(row, done, total):
@@ -34,12 +36,12 @@ grade_lab(Course.open(root), lab, workers=2, on_row=on_row)
 """
 
 
-def fill(course: TinyCourse) -> None:
+def fill(course: tiny.TinyCourse) -> None:
     for student, answers in ANSWERS.items():
         course.submit(student, course.solution(**answers))
 
 
-def gradebook_scores(course: TinyCourse, url: str = "") -> dict[str, float]:
+def gradebook_scores(course: tiny.TinyCourse, url: str = "") -> dict[str, float]:
     with Gradebook(url or course.db) as gradebook:
         return {s.student.id: s.score for s in gradebook.assignment_submissions(course.lab)}
 
@@ -61,14 +63,15 @@ def test_a_killed_batch_goes_on_where_it_was(course):
     arguments = [sys.executable, "-c", BATCH, str(course.root), course.lab]
     first = subprocess.run([*arguments, "2"], capture_output=True, text=True, timeout=200, check=False)
     assert first.returncode == -signal.SIGKILL, first.stderr[-2000:]
-    moment = subprocess.Popen([*arguments, "99"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    moment = subprocess.Popen([*arguments, "99"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              text=True)
     assert moment.stdout.readline() == "1\n"  # the first kept row: it is in the middle of the rest now
     time.sleep(0.3)
     below = children_of(moment.pid)
     moment.kill()
     moment.wait()
     rows = grade_lab(course.course, course.lab, workers=2)
-    assert {row.student: row.points for row in rows} == EXPECTED
+    assert {row.learner: row.points for row in rows} == EXPECTED
     assert "kept" in {row.state for row in rows}
     assert gradebook_scores(course) == EXPECTED
     deadline = time.monotonic() + 20
@@ -88,66 +91,57 @@ def test_one_batch_at_a_time(course):
             grade_lab(course.course, course.lab)
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 @pytest.fixture
 def dask():
     """The address of a real scheduler with two worker processes."""
-    address = f"tcp://127.0.0.1:{free_port()}"
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    started = [subprocess.Popen([SCRIPTS / "dask", "scheduler", "--host", "127.0.0.1", "--port", address.rpartition(":")[2],
-                                 "--no-dashboard"], **quiet)]
-    started += [subprocess.Popen([SCRIPTS / "dask", "worker", address, "--nthreads", "1", "--no-dashboard", "--name", name],
-                                 **quiet) for name in ("one", "two")]
-    from distributed import Client
-
-    with Client(address, timeout=60) as client:
-        client.wait_for_workers(2, timeout=60)
-    yield address
-    for process in reversed(started):
-        process.terminate()
-        process.wait(30)
+    with Cluster(2) as cluster:
+        yield cluster.address
 
 
 def test_on_a_dask_cluster(course, dask):
     fill(course)
     rows = grade_lab(course.course, course.lab, scheduler=dask)
-    assert {row.student: row.points for row in rows} == EXPECTED
+    assert {row.learner: row.points for row in rows} == EXPECTED
     assert gradebook_scores(course) == EXPECTED
+
+
+def test_a_batch_whose_scheduler_is_lost_ends_at_once_and_goes_on_with_a_new_one(course):
+    fill(course)
+    for number in range(20):
+        course.submit(f"more-{number:02d}", course.solution())
+    seen, began = [], 0.0
+    with Cluster(1) as cluster:
+
+        def on_row(row, done, total):
+            nonlocal began
+            seen.append(row.state)
+            if done == 2:
+                began = time.monotonic()
+                cluster.kill_scheduler()
+
+        with pytest.raises(BatchError, match="does not answer any more"):
+            grade_lab(course.course, course.lab, scheduler=cluster.address, on_row=on_row)
+        assert time.monotonic() - began < 60 and set(seen) == {"graded"}
+        cluster.kill()
+        cluster.start()
+        rows = grade_lab(course.course, course.lab, scheduler=cluster.address)
+    states = Counter(row.state for row in rows)
+    assert states["kept"] >= 2 and states["kept"] + states["graded"] == len(rows) == 26
 
 
 @pytest.fixture
 def postgres(tmp_path):
     """A PostgreSQL server of this test's own; the machine must have one installed (initdb and postgres)."""
-    as_user = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
-    data, port = tmp_path / "postgres", free_port()
-    data.mkdir()
-    if as_user:
-        os.chown(data, 65534, 65534)
-        for folder in (tmp_path, *tmp_path.parents):
-            if folder.owner() == "root" and folder.is_relative_to("/tmp"):
-                folder.chmod(0o755 if folder != Path("/tmp") else 0o1777)
-    subprocess.run(["initdb", "-D", data, "-U", "grader", "--auth=trust", "-E", "UTF8"], check=True, capture_output=True,
-                   cwd="/", **as_user)
-    server = subprocess.Popen(["postgres", "-D", data, "-p", str(port), "-k", data, "-c", "listen_addresses=127.0.0.1",
-                               "-c", "fsync=off"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", **as_user)
-    deadline = time.monotonic() + 30
-    while subprocess.run(["pg_isready", "-h", "127.0.0.1", "-p", str(port)], capture_output=True, check=False).returncode:
-        assert time.monotonic() < deadline, "PostgreSQL did not start"
-        time.sleep(0.2)
-    subprocess.run(["createdb", "-h", "127.0.0.1", "-p", str(port), "-U", "grader", "course"], check=True)
-    yield f"postgresql+psycopg://grader@127.0.0.1:{port}/course"
-    server.send_signal(signal.SIGINT)
-    server.wait(30)
+    for folder in (tmp_path, *tmp_path.parents) if SERVER_USER else ():  # its user must come to its data
+        if folder.owner() == "root" and folder.is_relative_to("/tmp"):
+            folder.chmod(0o755 if folder != Path("/tmp") else 0o1777)
+    with Postgres(tmp_path / "postgres", "fsync=off") as server:
+        yield server.database("course")
 
 
 @pytest.mark.skipif(shutil.which("initdb") is None, reason="no PostgreSQL server is installed here")
 def test_with_a_postgresql_gradebook(course, postgres):
     fill(course)
     rows = grade_lab(course.course, course.lab, workers=2, db_url=postgres)
-    assert {row.student: row.points for row in rows} == EXPECTED, rows
+    assert {row.learner: row.points for row in rows} == EXPECTED, rows
     assert gradebook_scores(course, postgres) == EXPECTED

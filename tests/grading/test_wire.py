@@ -1,4 +1,5 @@
-"""The codec: what crosses arrives as it was, as a copy; what may not cross is refused; no bytes can do more than be refused."""
+"""The codec: what crosses arrives as it was, as a copy; what may not cross is refused; no bytes can do more
+than be refused."""
 
 import math
 import random
@@ -7,15 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from inferlab.lab import wire
-from inferlab.lab.compare import difference
+from inferlab.lab.checks import wire
+from inferlab.lab.checks.compare import difference
 
 VALUES = [
-    None, True, False, 0, -1, 255, -256, 10**100, 1.5, -0.0, math.inf, 1 + 2j, "", "é\n\x00", b"\x00x", [], (), (1, (2, [3])),
+    None, True, False, 0, -1, 255, -256, 10**100, 1.5, -0.0, math.inf, 1 + 2j, "", "é\n\x00", b"\x00x", [],
+    (), (1, (2, [3])),
     {"a": 1, (1, "b"): [2.0], None: {}}, {1, 2}, torch.Size([1, 2]), torch.float16, torch.device("cpu"),
     torch.arange(6).reshape(2, 3), torch.zeros(0, 3), torch.tensor(2.5), torch.ones(3, dtype=torch.bfloat16),
-    torch.tensor([True, False]), torch.randn(2, 2, dtype=torch.complex64), np.arange(6.0).reshape(2, 3)[:, ::-1],
-    np.float32(1.5), np.bool_(True), np.zeros((2, 0), np.int8),
+    torch.tensor([True, False]), torch.tensor([[1 + 2j, -0.5j]], dtype=torch.complex64),
+    np.arange(6.0).reshape(2, 3)[:, ::-1],
+    np.zeros((2, 0), np.int8), np.array(1.5, np.float32),
 ]
 
 
@@ -45,6 +48,13 @@ def test_subclasses_arrive_as_plain_types():
     assert [type(v) for v in got] == [dict, tuple, str, int]
 
 
+def test_scalars_of_numpy_arrive_as_plain_numbers():
+    got = wire.copy([np.float32(1.5), np.bool_(True), np.int64(-2), np.complex64(1j),
+                     {np.int32(3): np.str_("x")}])
+    assert got == [1.5, True, -2, 1j, {3: "x"}]
+    assert [type(value) for value in got] == [float, bool, int, complex, dict]
+
+
 def recursive():
     loop = []
     loop.append(loop)
@@ -52,8 +62,10 @@ def recursive():
 
 
 @pytest.mark.parametrize("value", [
-    object(), recursive(), 10**2000, "\ud800", {2**61 - 1: 0}, {float("nan"): 0}, [0] * 300_000, torch.zeros(2).to_sparse(),
-    torch.zeros(2, device="meta"), np.array(["a"]), np.array([object()]), lambda: 0, {i: 0 for i in range(30_000)},
+    object(), recursive(), 10**2000, "\ud800", {2**61 - 1: 0}, {float("nan"): 0}, [0] * 300_000,
+    torch.zeros(2).to_sparse(),
+    torch.zeros(2, device="meta"), np.array(["a"]), np.array([object()]), lambda: 0,
+    {i: 0 for i in range(30_000)},
     torch.zeros(20_000_000),
 ], ids=lambda v: type(v).__name__)
 def test_refused(value):
@@ -72,10 +84,14 @@ def test_no_bytes_do_more_than_be_refused():
                 break
             place = chance.randrange(len(data))
             match chance.randrange(4):
-                case 0: data[place] = chance.randrange(256)
-                case 1: del data[place:]
-                case 2: data[place:place] = chance.choice(good)[:40]
-                case 3: data[place] ^= 1 << chance.randrange(8)
+                case 0:
+                    data[place] = chance.randrange(256)
+                case 1:
+                    del data[place:]
+                case 2:
+                    data[place:place] = chance.choice(good)[:40]
+                case 3:
+                    data[place] ^= 1 << chance.randrange(8)
         try:
             wire.decode(bytes(data))
         except wire.WireError:

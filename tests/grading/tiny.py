@@ -1,4 +1,18 @@
-"""A lab of two exercises and one explanation, small enough to grade in a second, written as every lab is."""
+"""A lab of two exercises, small enough to grade in a second, written as every lab is; and a whole course
+around it."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+from nbgrader.api import Gradebook
+
+from inferlab.grading.authoring.build import build_source, generate_assignment, write_notebook
+from inferlab.grading.course import Course
+from tests import ROOT
 
 LAB = "lab00-tiny"
 
@@ -104,3 +118,52 @@ def denoise(unet, timesteps, latents):
         latents = latents - unet(latents, t)
     return latents
 '''
+
+#: Answers: half marks of one exercise, of the other, and none.
+WRONG_HALF = "def half(x):\n    return x / 4"
+CRASH = "import os\nos._exit(1)"
+BACKWARDS = "def denoise(unet, timesteps, latents):\n    for t in reversed(timesteps):\n" \
+            "        latents = latents - unet(latents, t)\n    return latents"
+
+
+class TinyCourse:
+    """The course folder, and the few things that a test does in it."""
+
+    def __init__(self, root: Path):
+        (root / "notebooks" / LAB).mkdir(parents=True)
+        (root / "notebooks" / LAB / f"{LAB}.py").write_text(TEXT)
+        shutil.copy(ROOT / "nbgrader_config.py", root)
+        self.root, self.lab = root, LAB
+        self.course = Course.open(root)
+        self.source = build_source(self.course, self.lab, strict=False)
+        write_notebook(self.source, root / "source" / self.lab / f"{self.lab}.ipynb")
+        self.db = f"sqlite:///{root / 'gradebook.db'}"
+        self.release = generate_assignment(self.course, self.lab, root, self.db)
+
+    def solution(self, **cells: str) -> nbformat.NotebookNode:
+        """The released notebook with the solutions in it, or other texts by grade_id (`half="..."`)."""
+        notebook = nbformat.read(self.release, as_version=4)
+        solved = {c.id: c.source for c in self.source.cells}
+        for cell in notebook.cells:
+            name = cell.metadata.get("nbgrader", {}).get("grade_id", "")
+            if cell.metadata.get("nbgrader", {}).get("solution"):
+                cell.source = cells.get(name.replace("-", "_"), solved[cell.id])
+        return notebook
+
+    def submit(self, student: str, notebook: nbformat.NotebookNode) -> Path:
+        """Put a notebook where nbgrader looks for it."""
+        path = self.root / "submitted" / student / self.lab / f"{self.lab}.ipynb"
+        write_notebook(notebook, path)
+        return path
+
+
+def nbgrader(root: Path, *arguments: str) -> subprocess.CompletedProcess:
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(["nbgrader", *arguments], cwd=root, env=environment, capture_output=True, text=True,
+                          timeout=250, check=False)
+
+
+def marks(course, student: str) -> dict[str, float]:
+    with Gradebook(course.db) as gradebook:
+        submission = gradebook.find_submission_notebook(course.lab, course.lab, student)
+        return {grade.cell.name: grade.score for grade in submission.grades}

@@ -5,7 +5,7 @@ import torch
 from diffusers import AutoencoderKL, DDIMScheduler, StableDiffusionPipeline, UNet2DConditionModel
 from transformers import CLIPTextConfig, CLIPTextModel
 
-from inferlab.lab.faults import PREDICTION_TYPES, mislabeled
+from inferlab.lab.kits.pipelines.mislabeled import PREDICTION_TYPES, mislabeled
 
 T = 500
 
@@ -14,14 +14,18 @@ T = 500
 def pipe():
     torch.manual_seed(0)
     unet = UNet2DConditionModel(
-        sample_size=8, block_out_channels=(8, 16), layers_per_block=1, cross_attention_dim=16, norm_num_groups=4,
-        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"), up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+        sample_size=8, block_out_channels=(8, 16), layers_per_block=1, cross_attention_dim=16,
+        norm_num_groups=4,
+        down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+        up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
         attention_head_dim=2,
     )
     vae = AutoencoderKL(block_out_channels=(8,), norm_num_groups=4, latent_channels=4)
-    text = CLIPTextModel(CLIPTextConfig(vocab_size=20, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+    text = CLIPTextModel(CLIPTextConfig(vocab_size=20, hidden_size=16, intermediate_size=16,
+                                        num_hidden_layers=1,
                                         num_attention_heads=2, max_position_embeddings=8))
-    scheduler = DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear", clip_sample=False,
+    scheduler = DDIMScheduler(beta_start=0.00085, beta_end=0.012, beta_schedule="scaled_linear",
+                              clip_sample=False,
                               steps_offset=1)
     made = StableDiffusionPipeline(
         vae=vae, text_encoder=text, tokenizer=None, unet=unet, scheduler=scheduler, safety_checker=None,
@@ -47,8 +51,10 @@ def test_the_six_variants_are_the_six_pairs_of_different_types(pipe, x):
         suspect = mislabeled(pipe, variant)
         noise, alpha = call(pipe, x)[0], pipe.scheduler.alphas_cumprod[T]
         clean = (x - (1 - alpha) ** 0.5 * noise) / alpha**0.5
-        targets = {"epsilon": noise, "sample": clean, "v_prediction": alpha**0.5 * noise - (1 - alpha) ** 0.5 * clean}
-        answers = [name for name, target in targets.items() if torch.allclose(call(suspect, x)[0], target, atol=1e-4)]
+        targets = {"epsilon": noise, "sample": clean, "v_prediction": alpha**0.5 * noise - (1 - alpha) ** 0.5
+                   * clean}
+        answers = [name for name, target in targets.items() if torch.allclose(call(suspect, x)[0], target,
+                                                                              atol=1e-4)]
         assert len(answers) == 1
         pairs.add((answers[0], suspect.scheduler.config.prediction_type))
     assert pairs == {(a, b) for a in PREDICTION_TYPES for b in PREDICTION_TYPES if a != b}

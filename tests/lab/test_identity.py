@@ -8,10 +8,12 @@ import pytest
 from inferlab.lab.identity import normalize, variant
 
 
-@pytest.mark.parametrize("spelling", ["Ada Lovelace", "  ada   LOVELACE\n", "ADA\tLovelace", "\uff21da \uff2covelace"])
+@pytest.mark.parametrize("spelling", ["Ada Lovelace", "  ada   LOVELACE\n", "ADA\tLovelace",
+                                      "\uff21da \uff2covelace"])
 def test_spellings_of_one_name_are_one_learner(spelling):
     assert normalize(spelling) == "ada lovelace"
-    assert variant(spelling, "lab02-denoising-step", 16) == variant("ada lovelace", "lab02-denoising-step", 16)
+    assert variant(spelling, "lab02-denoising-step", 16) == variant("ada lovelace", "lab02-denoising-step",
+                                                                    16)
 
 
 def test_composed_and_decomposed_letters_are_the_same_name():
@@ -39,7 +41,8 @@ def test_variants_are_spread_and_differ_between_labs():
 def test_a_variant_does_not_depend_on_the_process():
     code = "from inferlab.lab.identity import variant; print(variant('Ada', 'lab02-denoising-step', 16))"
     runs = [
-        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True)
+        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True,
+                       text=True, check=True)
         for seed in ("0", "123")
     ]
     assert {int(run.stdout) for run in runs} == {variant("ada", "lab02-denoising-step", 16)}

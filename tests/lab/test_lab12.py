@@ -1,17 +1,18 @@
-"""Lab 12: its slow services give the same tokens and show what their names say, its handbook quotes its own numbers."""
+"""Lab 12: its slow services give the same tokens and show what their names say."""
 
 from functools import partial
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
-from labtexts import cell_of, figure_code
 
-from inferlab.lab.lmcalls import CHUNK, FAULTS, PADDED, calls_of, slow_generate
+from inferlab.lab.checks.check import results
+from inferlab.lab.kits.decode.lm_calls import CHUNK, FAULTS, PADDED, calls_of, slow_generate
 from inferlab.models import cache_argument, load_language_model
 from inferlab.trace import trace
+from tests import ROOT
+from tests.lab.labtexts import cell_of
 
-ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab12-prefill-decode"
 source = partial(cell_of, LAB)
 PROMPT, NEW = 38, 9
@@ -32,7 +33,8 @@ def healthy(model, ids):
     from transformers import DynamicCache
 
     with torch.no_grad(), trace(model) as run:
-        tokens = model.generate(ids, attention_mask=torch.ones_like(ids), min_new_tokens=NEW, max_new_tokens=NEW, do_sample=False,
+        tokens = model.generate(ids, attention_mask=torch.ones_like(ids), min_new_tokens=NEW,
+                                max_new_tokens=NEW, do_sample=False,
                                 **cache_argument(DynamicCache(config=model.config)))
     return run, tokens
 
@@ -41,7 +43,8 @@ def truth(variant: int) -> tuple:
     """What the lab's hidden test holds for right."""
     text = source(check="diagnosis")
     namespace: dict = {}
-    exec(text[text.index("def wasteful"):text.index("fault, first, positions")], namespace)  # noqa: S102 - the lab's own text
+    exec(text[text.index("def wasteful"):text.index("fault, first, positions")],
+         namespace)
     return namespace["wasteful"](variant)
 
 
@@ -53,14 +56,51 @@ def test_the_labs_own_solution_finds_every_fault(model, ids, healthy, fault):
     if model.generation_config.eos_token_id not in tokens[0, PROMPT:]:
         assert torch.equal(tokens, healthy[1])
     namespace = {"healthy": healthy[0], "suspect": suspect, "calls_of": calls_of}
-    exec(source(exercise="diagnosis"), namespace)  # noqa: S102 - the lab's own cell
+    exec(source(exercise="diagnosis"), namespace)
     got = namespace["diagnose"]()
-    assert (got["fault"], got["call"], got["positions"], got["head_positions"]) == truth(FAULTS.index(fault))[:4]
+    assert (got["fault"], got["call"], got["positions"],
+            got["head_positions"]) == truth(FAULTS.index(fault))[:4]
+
+
+@pytest.fixture(scope="module")
+def run_of_section_3():
+    """What the lab's own cells define up to its first trace."""
+    from transformers import DynamicCache
+
+    from inferlab.models.stories import documents
+
+    model, tokenizer = load_language_model("bundled", "cpu")
+    namespace = {"torch": torch, "model": model, "tokenizer": tokenizer, "config": model.config, "SEED": 0,
+                 "documents": documents, "DynamicCache": DynamicCache, "cache_argument": cache_argument,
+                 "trace": trace, "lab": SimpleNamespace(device="cpu"), "PROMPT_TOKENS": 128, "NEW": 2}
+    with torch.no_grad():
+        exec(source(begins='text = " ".join(one.context'), namespace)
+    return namespace
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_every_variants_fault_is_found_and_changes_no_token(run_of_section_3, number):
+    namespace = run_of_section_3 | {"lab": SimpleNamespace(device="cpu", variant=lambda most: number)}
+    with torch.no_grad():
+        exec(source(begins="v = lab.variant"), namespace)
+    assert torch.equal(namespace["good_tokens"], namespace["slow_tokens"])
+    exec(source(exercise="diagnosis"), namespace)
+    assert tuple(namespace["diagnose"]().values()) == truth(number)[:4]
+
+
+def test_counts_may_be_tensors_of_one_number():
+    namespace: dict = {}
+    exec(source(exercise="flops"), namespace)
+    plain = namespace["count_flops"]
+    namespace["count_flops"] = lambda *run: {name: torch.tensor(n) for name, n in plain(*run).items()}
+    exec(source(check="flops"), namespace)
+    assert float(results()["flops"]) == 3.0
 
 
 def test_calls_say_what_went_in_and_what_was_cached(healthy):
     calls = calls_of(healthy[0])
-    assert [(c.number, c.batch, c.new, c.context, c.head) for c in calls[:2]] == [(1, 1, PROMPT, 0, 1), (2, 1, 1, PROMPT, 1)]
+    assert [(c.number, c.batch, c.new, c.context, c.head) for c in calls[:2]] == [(1, 1, PROMPT, 0, 1),
+                                                                                  (2, 1, 1, PROMPT, 1)]
     assert len(calls) == NEW and calls_of(healthy[0].rows()) == calls
     with pytest.raises(ValueError, match="no call"):
         calls_of([])
@@ -74,38 +114,21 @@ def test_a_slow_service_refuses_what_it_cannot_do(model, ids):
     assert CHUNK < PROMPT < PADDED
 
 
-def test_rubric_examples_are_graded_as_they_say():
-    from inferlab.lab.explain import selftest
-
-    for check in ("phases-state", "phases-axis", "phases-trade-off"):
-        text, namespace = source(check=check), {}
-        rubric = text[text.index("LENGTHS = " if "LENGTHS = " in text else "RUBRIC = "):text.index("\ncheck.slot")]
-        exec("from inferlab.lab.explain import Amounts, Rubric, Slot, Trend, terms\n" + rubric, namespace)  # noqa: S102 - the lab's own text
-        assert selftest(namespace["RUBRIC"]) == [], check
-
-
-def test_the_handbook_says_the_numbers_that_its_code_makes():
-    prefill_decode = figure_code("prefill_decode")
-    text = (ROOT / "handbook" / f"{LAB}.md").read_text("utf-8")
-    missing = {name: value for name, value in prefill_decode.numbers().items() if value not in text}
-    assert not missing
-    assert 600 <= len(text.split()) <= 1200
-    assert prefill_decode.HERE == ROOT / "handbook" / "figures"
-
-
 def test_a_decode_step_is_timed_with_both_caches(model):
-    from inferlab.lab.launches import decode_steps
+    from inferlab.lab.kits.decode.launches import decode_steps
 
     steps = decode_steps(model, context=16, calls=2)
-    assert list(steps) == ["eager, growing cache", "eager, static cache"] and all(0 < seconds < 1 for seconds in steps.values())
+    assert list(steps) == ["eager, growing cache", "eager, static cache"]
+    assert all(0 < seconds < 1 for seconds in steps.values())
 
 
 def test_the_recorded_steps_are_those_of_their_run():
     import json
 
-    from inferlab.lab.launches import RECORDED
+    from inferlab.lab.kits.decode.launches import RECORDED
 
-    run = json.loads((ROOT / "ci" / "results" / f"{RECORDED['run']}.json").read_text("utf-8"))["parts"]["decode"]["decode"]
+    run = json.loads((ROOT / "ci" / "results"
+                      / f"{RECORDED['run']}.json").read_text("utf-8"))["parts"]["decode"]["decode"]
     measured = {row["regime"]: row["median"] for row in run["rows"]}
     assert {name: round(measured[name], 5) for name in RECORDED["steps"]} == RECORDED["steps"]
     assert round(run["floor_seconds"], 5) == RECORDED["floor"] and run["context"] == 256

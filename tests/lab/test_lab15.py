@@ -1,19 +1,17 @@
-"""Lab 15: every faulty log is found by the lab's own solution, the pool is read as the library lays it out, the handbook's numbers are its code's."""
+"""Lab 15: every faulty log is found by the lab's own solution, the pool is read as the library lays it
+out."""
 
-import json
 from functools import partial
-from pathlib import Path
 
 import pytest
 import torch
-from labtexts import cell_of, figure_code
 from transformers import DynamicCache
 
-from inferlab.lab import blockfaults
-from inferlab.lab.blocks import allocator_of, memory_map, paged_run, pool_of
+from inferlab.lab.kits.paging import allocator_logs as blockfaults
+from inferlab.lab.kits.paging.blocks import allocator_of, memory_map, paged_run, pool_of
 from inferlab.models import load_language_model
+from tests.lab.labtexts import cell_of, points_of, prose_of
 
-ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab15-paged-attention"
 cell = partial(cell_of, LAB)
 PROMPTS = [list(range(5, 5 + n)) for n in (19, 9, 25)]
@@ -27,8 +25,9 @@ def model():
 @pytest.mark.parametrize("variant", range(16))
 def test_the_labs_own_solution_finds_every_fault(variant):
     operations, log, at, kind = blockfaults.suspect(variant)
-    namespace = {"operations": operations, "log": log, "BLOCKS": blockfaults.BLOCKS, "PAGE_SIZE": blockfaults.PAGE}
-    exec(cell(exercise="diagnose"), namespace)  # noqa: S102 - the lab's own cell
+    namespace = {"operations": operations, "log": log, "BLOCKS": blockfaults.BLOCKS,
+                 "PAGE_SIZE": blockfaults.PAGE}
+    exec(cell(exercise="diagnose"), namespace)
     assert namespace["diagnose"]() == {"event": at, "kind": kind}
     assert kind == blockfaults.KINDS[variant % 4] and 6 < at < len(log) == len(operations)
 
@@ -49,7 +48,8 @@ def test_a_log_goes_wrong_once_and_is_in_order_around_it(variant):
         if what == "took":
             tables[request], lengths[request] = table + seen, lengths.get(request, 0) + tokens[0]
     assert odd[0] == at
-    assert fault == "double" or odd == [at]  # a block with two owners comes back, and is given out, while one still has it
+    # a block with two owners comes back, and is given out, while one still has it
+    assert fault == "double" or odd == [at]
 
 
 def test_there_is_no_seventeenth_log():
@@ -67,13 +67,14 @@ def test_a_pool_read_through_a_table_is_the_contiguous_cache_in_every_layer(mode
     plain = DynamicCache(config=model.config)
     model(torch.tensor([tokens]), None, None, plain)
     for layer in range(model.config.num_hidden_layers):
-        for pool, contiguous in zip(pool_of(run.cache, layer), (plain.layers[layer].keys, plain.layers[layer].values), strict=True):
+        for pool, contiguous in zip(pool_of(run.cache, layer),
+                                    (plain.layers[layer].keys, plain.layers[layer].values), strict=True):
             held = pool[table].flatten(0, 1)[: len(tokens)]
             assert torch.allclose(held, contiguous[0].transpose(0, 1), atol=1e-4)
 
 
 def test_requests_with_one_beginning_share_its_full_pages(model):
-    prompts = [list(range(5, 45)) + [60 + k] for k in range(3)]
+    prompts = [[*range(5, 45), 60 + k] for k in range(3)]
     alone, shared = (paged_run(model, prompts, (3, 5, 2), slots=2, share=share) for share in (False, True))
     assert alone.answers == shared.answers
     assert sum(c.tokens for c in alone.calls) - sum(c.tokens for c in shared.calls) == 32
@@ -99,18 +100,17 @@ def test_the_map_has_a_row_for_each_block_that_was_held():
         memory_map([{}], title="t")
 
 
-def test_the_handbook_says_the_numbers_that_its_code_makes():
-    paged_attention = figure_code("paged_attention")
-    text = " ".join((ROOT / "handbook" / f"{LAB}.md").read_text("utf-8").split())
-    assert not {name: value for name, value in paged_attention.numbers().items() if value not in text}
-    assert 600 <= len(text.split()) <= 1200
+def test_the_title_says_the_points():
+    points = points_of(LAB)
+    assert (sum(points.values()), points["attention"]) == (19, 3)
+    assert "**Points** 19, of which 3 are practice" in prose_of(LAB)
 
 
-def test_the_kept_facts_are_those_of_the_labs_run(model):
-    kept = json.loads((ROOT / "tests/explanations" / LAB / "facts.json").read_text("utf-8"))["pages-in-words"]
+def test_the_numbers_of_the_explanation_are_those_of_the_labs_run(model):
     lengths, outputs = (45, 37, 70, 21), (12, 20, 6, 30)
     with torch.no_grad():
-        run = paged_run(model, [[7 + k] * n for k, n in enumerate(lengths)], outputs, slots=3, page=kept["page"])
+        run = paged_run(model, [[7 + k] * n for k, n in enumerate(lengths)], outputs, slots=3,
+                        page=16)
     last = max(k for k, call in enumerate(run.calls) if 3 in call.tables)
-    assert list(pool_of(run.cache, 0)[0].shape) == kept["keys of the pool"]
-    assert (lengths[3] + len(run.answers[3]) - 1, len(run.calls[last].tables[3])) == (kept["positions"], kept["blocks"])
+    assert list(pool_of(run.cache, 0)[0].shape) == [66, 16, 2, 32]
+    assert (lengths[3] + len(run.answers[3]) - 1, len(run.calls[last].tables[3])) == (50, 4)

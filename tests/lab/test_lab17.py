@@ -1,17 +1,15 @@
-"""Lab 17: what is stored is what its ledgers say, a planted outlier changes nothing but the error, its numbers are made by code."""
+"""Lab 17: what is stored is what its ledgers say, a planted outlier changes nothing but the error, its
+numbers are made by code."""
 
-import json
 import re
 from collections import Counter
 from contextlib import nullcontext
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import torch
-from labtexts import blocks_of, cell_of, figure_code
 
-from inferlab.lab.lowbits import (
+from inferlab.lab.kits.low_bits import (
     PLACES,
     VARIANTS,
     cache_bytes,
@@ -23,8 +21,8 @@ from inferlab.lab.lowbits import (
     with_outlier,
 )
 from inferlab.models import cache_argument, load_language_model
+from tests.lab.labtexts import blocks_of, cell_of, sources_shown
 
-ROOT = Path(__file__).resolve().parents[2]
 LAB = "lab17-quantization"
 
 
@@ -36,7 +34,8 @@ def blocks():
 @pytest.fixture(scope="module")
 def loaded():
     model, tokenizer = load_language_model("bundled", "cpu")
-    ids = tokenizer("Scene: On a gray background, from left to right: a small green cross", return_tensors="pt").input_ids
+    ids = tokenizer("Scene: On a gray background, from left to right: a small green cross",
+                    return_tensors="pt").input_ids
     return model, ids
 
 
@@ -45,7 +44,7 @@ def solution(blocks, exercise: str, **names) -> dict:
     found = [b.cell.source for b in blocks if b.cell.metadata.get("exercise") == exercise]
     assert len(found) == 1
     namespace: dict = {"torch": torch, **names}
-    exec(found[0], namespace)  # noqa: S102 - the lab's own cell
+    exec(found[0], namespace)
     return namespace
 
 
@@ -54,7 +53,8 @@ def test_the_labs_ledger_is_what_torchao_stores_of_the_bundled_model(blocks, loa
     shapes = [tuple(m.weight.shape) for m in model.model.layers.modules() if isinstance(m, torch.nn.Linear)]
     norms = sum(w.numel() for w in model.parameters() if w.dim() == 1)
     config = model.config
-    said = solution(blocks, "ledger")["ledger"](shapes, config.vocab_size, config.hidden_size, norms, config.tie_word_embeddings, 7)
+    said = solution(blocks, "ledger")["ledger"](shapes, config.vocab_size, config.hidden_size, norms,
+                                                config.tie_word_embeddings, 7)
     before, after = (sum(stored_bytes(m).values()) for m in (model, int8_weights(model)))
     assert said == {"weights_before": before, "weights_after": after, "cache_after": 7}
 
@@ -81,37 +81,48 @@ def test_the_labs_own_solution_finds_every_outlier_which_changes_no_logit(blocks
 
 @pytest.mark.parametrize("variant", range(VARIANTS))
 def test_every_learner_sees_what_exercises_4_and_5_say(blocks, loaded, variant, capsys):
-    """The lab's own cells are run for each variant, and the per cent that they print are held against the text."""
+    """The lab's own cells are run for each variant, and the per cent that they print are held against the
+    text."""
     model, _ = loaded
     text = "".join(block.cell.source for block in blocks)
     prompt = re.search(r"^text = .*$", text, re.MULTILINE)[0]
-    names = {"torch": torch, "MODEL": "bundled", "lab": SimpleNamespace(device="cpu", variant=lambda n: variant), "when_written": lambda *_: nullcontext(),
+    names = {"torch": torch, "MODEL": "bundled", "lab": SimpleNamespace(device="cpu",
+                                                                        variant=lambda n: variant),
+             "when_written": lambda *_: nullcontext(),
              "model": model, "tokenizer": load_language_model("bundled", "cpu")[1]}
     names |= solution(blocks, "absmax") | {"migrate": solution(blocks, "migrate")["migrate"]}
-    exec(f"from inferlab.models.stories import documents\n{prompt}", names)  # noqa: S102 - the lab's own line
+    exec(f"from inferlab.models.stories import documents\n{prompt}", names)
     shown = {}
     with torch.no_grad():
-        for cell in ("from inferlab.lab.lowbits import with_outlier", "import copy", 'for name, candidate in (("model", healthy)', 'with when_written("quantize", "restore", "migrate")'):
+        for cell in ("from inferlab.lab.kits.low_bits import with_outlier", "import copy",
+                     'for name, candidate in (("model", healthy)',
+                     'with when_written("quantize", "restore", "migrate")'):
             capsys.readouterr()
-            exec(cell_of(LAB, begins=cell), names)  # noqa: S102 - the lab's own cell
+            exec(cell_of(LAB, begins=cell), names)
             printed = capsys.readouterr().out
             assert "False" not in printed
             shown |= {" ".join(line.split(": ")[0].split()): float(line.split()[-1].rstrip("%"))
                       for line in printed.splitlines() if "logits off by" in line}
     rows, small = "one scale for a row", "one scale for 32"
-    # exercise 4: much worse than the model that you know, and with small groups the difference nearly vanishes
+    # exercise 4: much worse than the model that you know, and with small groups the difference nearly
+    # vanishes
     assert shown[f"suspect {rows}"] > 2 * shown[f"model {rows}"]
-    assert shown[f"suspect {small}"] - shown[f"model {small}"] < 0.15 * (shown[f"suspect {rows}"] - shown[f"model {rows}"])
+    assert shown[f"suspect {small}"] - shown[f"model {small}"] < 0.15 * (shown[f"suspect {rows}"]
+                                                                         - shown[f"model {rows}"])
     assert shown[f"suspect {small}"] < 1.35 * shown[f"model {small}"]
-    # exercise 5: the clipped channel is one that the model uses, clipping helps the 4-bit copy, and moving helps more
+    # exercise 5: the clipped channel is one that the model uses, clipping helps the 4-bit copy, and moving
+    # helps more
     assert shown["suspect clipped, in float32"] > 5 * shown["model clipped, in float32"]
-    four = {name: shown[f"{name} in 4 bits, one scale a row"] for name in ("model", "suspect", "clipped", "repaired")}
-    assert four["repaired"] < four["model"] and 1.4 * four["repaired"] < four["clipped"] < 0.8 * four["suspect"]
+    four = {name: shown[f"{name} in 4 bits, one scale a row"]
+            for name in ("model", "suspect", "clipped", "repaired")}
+    assert four["repaired"] < four["model"]
+    assert 1.4 * four["repaired"] < four["clipped"] < 0.8 * four["suspect"]
 
 
 def test_the_sixteen_outliers_are_at_sixteen_places_which_no_guess_meets():
     assert len(set(PLACES)) == len({channel for _, channel in PLACES}) == VARIANTS
-    assert max(Counter(layer for layer, _ in PLACES).values()) <= 6  # only layers 0, 6 and 7 have channels that matter as much
+    # only layers 0, 6 and 7 have channels that matter as much
+    assert max(Counter(layer for layer, _ in PLACES).values()) <= 6
     with pytest.raises(ValueError, match="0 to 15"):
         with_outlier(torch.nn.Linear(1, 1), VARIANTS)
 
@@ -126,7 +137,8 @@ def test_moving_the_outlier_keeps_every_logit_and_mends_four_bits(blocks, loaded
         for _ in range(2):
             w = twin.model.layers[number].mlp.down_proj.weight
             others = torch.arange(704) != channel
-            errors.append(float((tools["restore"](*tools["quantize"](w, 4, 704)) - w)[:, others].norm() / w[:, others].norm()))
+            errors.append(float((tools["restore"](*tools["quantize"](w, 4, 704)) - w)[:, others].norm()
+                                / w[:, others].norm()))
             for layer in twin.model.layers:
                 up, down = tools["migrate"](layer.mlp.up_proj.weight, layer.mlp.down_proj.weight)
                 layer.mlp.up_proj.weight.copy_(up)
@@ -140,8 +152,10 @@ def test_the_labs_cache_ledger_is_what_a_run_leaves(blocks, loaded, new):
     model, ids = loaded
     cache = small_cache(model.config, 8, 32, 8)
     with torch.no_grad():
-        model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, min_new_tokens=new, do_sample=False, **cache_argument(cache))
-    assert solution(blocks, "cache-ledger")["cache_ledger"](8, 2, 32, ids.shape[1], new, 32, 8) == cache_bytes(cache)
+        model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, min_new_tokens=new,
+                       do_sample=False, **cache_argument(cache))
+    assert solution(blocks, "cache-ledger")["cache_ledger"](8, 2, 32, ids.shape[1], new, 32,
+                                                            8) == cache_bytes(cache)
 
 
 def test_prefill_with_a_small_cache_is_exact_and_the_error_grows_with_fewer_bits(loaded):
@@ -199,48 +213,18 @@ def test_healthy_columns_are_as_large_as_the_hint_says_and_the_planted_one_is_fa
 
 
 def test_points_and_practice(blocks):
-    points = {b.cell.metadata["check"]: b.cell.metadata["points"] for b in blocks if "check" in b.cell.metadata}
+    points = {b.cell.metadata["check"]: b.cell.metadata["points"] for b in blocks
+              if "check" in b.cell.metadata}
     assert sum(points.values()) == 25 and points["absmax"] + points["pack"] == 5
     assert points["shrank-cache"] + points["shrank-dtype-table"] + points["shrank-gain-cost"] == 3
 
 
-def test_every_note_on_the_installed_source_finds_its_line(blocks, monkeypatch):
-    monkeypatch.setenv("INFERLAB_STRICT_SOURCE", "1")
-    cells = [b.cell.source for b in blocks if "show_source(" in b.cell.source]
-    namespace: dict = {}
-    exec(cells[0].replace("show_source(\n", "view = show_source(\n"), namespace)  # noqa: S102 - the lab's own text
-    lines = [line for block in namespace["view"].blocks for line in block]
-    assert sum(bool(line.note) for line in lines) == 6 and len(lines) <= 60
+def test_every_note_on_the_installed_source_finds_its_line():
+    _, notes, lines = sources_shown(LAB)[0]
+    assert notes == 6 and lines <= 60
 
 
-def test_rubric_examples_are_graded_as_they_say(blocks):
-    from inferlab.lab.explain import selftest
-
-    seen = 0
-    for block in blocks:
-        text = block.cell.source
-        if "check" in block.cell.metadata and "Rubric(" in text:
-            namespace: dict = {}
-            imports = "from inferlab.lab.explain import Amounts, Rubric, Slot, Trend\n"
-            exec(imports + text[text.index("RUBRIC = "):text.index("check.slot")], namespace)  # noqa: S102 - the lab's own text
-            rubric = namespace["RUBRIC"]
-            assert all(len(examples) >= 4 for kind in (rubric.must_award, rubric.must_deny) for examples in kind.values())
-            assert selftest(rubric) == [], block.cell.metadata["check"]
-            seen += 1
-    assert seen == 3
-
-
-def test_the_handbook_quotes_the_numbers_that_its_code_makes(tmp_path):
-    module = figure_code("quantization")
-    text = re.sub(r"\s+", " ", (ROOT / f"handbook/{LAB}.md").read_text("utf-8"))
-    for what, number in module.numbers().items():
-        assert number in text, f"{what} is {number} and the handbook says something else"
-    module.draw(tmp_path / "grid.svg")
-    paths = [re.findall(r'd="[^"]*"', p.read_text("utf-8")) for p in (tmp_path / "grid.svg", ROOT / "handbook/figures/lab17-grid.svg")]
-    assert paths[0] == paths[1]
-
-
-def test_the_kept_facts_are_the_models_matrices(loaded):
-    kept = json.loads((ROOT / "tests/explanations" / LAB / "facts.json").read_text("utf-8"))["what-shrank"]
-    shapes = {name.rpartition(".")[2]: list(module.weight.shape) for name, module in loaded[0].named_modules() if isinstance(module, torch.nn.Linear)}
-    assert {name: shapes[name] for name in kept} == kept
+def test_the_counts_that_the_explanation_is_held_against_are_a_matrix_of_the_model(loaded):
+    """A row with 704 weights, 256 rows: the claims of `axis` name these numbers."""
+    shapes = {tuple(m.weight.shape) for m in loaded[0].modules() if isinstance(m, torch.nn.Linear)}
+    assert [shape for shape in shapes if shape[1] == 704] == [(256, 704)]

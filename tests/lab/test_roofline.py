@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig
 
-from inferlab.lab.roofline import (
+from inferlab.lab.kits.decode.roofline import (
     Dot,
     Rates,
     Sizes,
@@ -16,14 +16,17 @@ from inferlab.lab.roofline import (
     roofline,
 )
 
-SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "head_dim": 8, "vocab_size": 40, "num_attention_heads": 4}
-BUNDLED = {"hidden_size": 256, "intermediate_size": 704, "num_hidden_layers": 8, "head_dim": 32, "vocab_size": 1024,
+SIZES = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "head_dim": 8, "vocab_size": 40,
+         "num_attention_heads": 4}
+BUNDLED = {"hidden_size": 256, "intermediate_size": 704, "num_hidden_layers": 8, "head_dim": 32,
+           "vocab_size": 1024,
            "num_attention_heads": 8, "num_key_value_heads": 2}
 
 
 def model_of(kv_heads: int, tied: bool = True):
     torch.manual_seed(0)
-    config = LlamaConfig(**SIZES, num_key_value_heads=kv_heads, tie_word_embeddings=tied, attn_implementation="eager",
+    config = LlamaConfig(**SIZES, num_key_value_heads=kv_heads, tie_word_embeddings=tied,
+                         attn_implementation="eager",
                          bos_token_id=None, eos_token_id=None)
     return AutoModelForCausalLM.from_config(config).eval()
 
@@ -63,12 +66,12 @@ def test_bytes_are_those_of_the_parameters_and_of_the_cache():
     assert cost.weight_bytes == sum(p.nbytes for p in model.parameters())
     assert cost.cache_read_bytes == sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
     assert cost.cache_written_bytes * 5 == cost.cache_read_bytes
-    assert call_cost(model.config, 1, 5, weight_bytes=17).weight_bytes == 17
 
 
 def test_the_bundled_models_numbers():
     cost = call_cost(BUNDLED, 256)
-    assert (cost.linear_flops, cost.attention_flops, cost.cache_written_bytes) == (2_886_205_440, 536_870_912, 1_048_576)
+    assert (cost.linear_flops, cost.attention_flops, cost.cache_written_bytes) == (2_886_205_440, 536_870_912,
+                                                                                   1_048_576)
     assert call_cost(BUNDLED, 256, all_logits=True).linear_flops == 3_019_898_880
     assert call_cost(BUNDLED, 1, 256).attention_flops == 2_105_344
     assert Sizes.of(BUNDLED).layer_weights == 5_636_096
@@ -82,7 +85,6 @@ def test_a_device_is_measured_and_a_call_gets_its_regime():
     assert regime(cost, made_up, 1.0)[0] == "launch-bound"
     assert regime(cost, made_up, 0.0)[0] == "memory-bound"
     assert regime(call_cost(BUNDLED, 256), made_up, 0.0)[0] == "compute-bound"
-    assert made_up.least_seconds(cost) == cost.bytes / 1e11
 
 
 def test_the_overhead_is_that_of_the_same_layers():
@@ -94,7 +96,8 @@ def test_the_overhead_is_that_of_the_same_layers():
 
 def test_the_picture_holds_every_dot_and_refuses_unknown_arrows():
     rates = Rates("made up", 1e12, 1e11)
-    dots = [Dot("decode", call_cost(BUNDLED, 1, 256), group="decode"), Dot("prefill", call_cost(BUNDLED, 256), 0.01, "prefill")]
+    dots = [Dot("decode", call_cost(BUNDLED, 1, 256), group="decode"),
+            Dot("prefill", call_cost(BUNDLED, 256), 0.01, "prefill")]
     axis = roofline(rates, dots, title="t", arrows=[("decode", "prefill")]).axes[0]
     assert {"decode", "prefill"} <= {text.get_text() for text in axis.texts}
     with pytest.raises(ValueError, match="no dot"):

@@ -11,7 +11,8 @@ EXCERPT = [("# 4. Clip or threshold", "-self.config.clip_sample_range, self.conf
 
 
 def shown(checked="0.42.1", notes=None, **options):
-    return show_source(DDIMScheduler.step, notes or {CLAMP: "only x0 is clipped"}, excerpts=EXCERPT, checked=checked, **options)
+    return show_source(DDIMScheduler.step, notes or {CLAMP: "only x0 is clipped"}, excerpts=EXCERPT,
+                       checked=checked, **options)
 
 
 def test_a_note_stands_beside_the_line_whose_text_it_names():
@@ -38,8 +39,17 @@ def test_code_is_escaped_in_html():
     assert "<script>" not in show_source(less, {"return a < b": "smaller"})._repr_html_()
 
 
+def test_a_note_has_the_lines_up_to_the_next_one_beside_it_and_nothing_is_lost():
+    view = shown(notes={CLAMP: "first note", "if self.config.thresholding:": "second note"})
+    pieces = view._repr_html_().split('<div style="display:flex;flex-wrap')[1:]
+    assert [note for piece in pieces for note in ("first note", "second note")
+            if note in piece] == ["second note", "first note"]
+    assert sum(piece.count("<pre") for piece in pieces) == sum(map(len, view.blocks))
+    assert "<table" not in view._repr_html_(), "a column of notes would be a word wide on a narrow page"
+
+
 def test_a_moved_line_in_the_checked_version_is_an_error_that_names_the_note():
-    with pytest.raises(MovedNote, match="the note 'why we clip'.*gone from here"):
+    with pytest.raises(MovedNote, match=r"the note 'why we clip'.*gone from here"):
         shown(notes={"gone from here": "why we clip"}, checked=source._version(DDIMScheduler.step))
 
 
@@ -75,4 +85,5 @@ def test_more_than_a_few_dozen_lines_are_refused():
 
 def test_excerpts_out_of_order_are_refused():
     with pytest.raises(ValueError, match="order"):
-        show_source(DDIMScheduler.step, {}, excerpts=[("# 4. Clip", "# 1. get previous step value")], checked="0.42.1")
+        show_source(DDIMScheduler.step, {}, excerpts=[("# 4. Clip", "# 1. get previous step value")],
+                    checked="0.42.1")

@@ -1,7 +1,8 @@
-"""A small local server that speaks as much of the hub's protocol as its client needs to download one repository.
+"""A small local server that speaks as much of the hub's protocol as its client needs to download one
+repository.
 
-The client asks for a repository's description and tree (JSON under /api/models), and for each file first the headers
-(HEAD: commit, ETag, size), then the bytes, both under /{repo}/resolve/{revision}/{path}.
+The client asks for a repository's description and tree (JSON under /api/models), and for each file first the
+headers (HEAD: commit, ETag, size), then the bytes, both under /{repo}/resolve/{revision}/{path}.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 @contextlib.contextmanager
 def serve(folder: Path, name: str) -> Iterator[tuple[str, list[str]]]:
-    """Serves ``folder`` as the repository ``name``; yields the endpoint and the log of requests ("GET /path")."""
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()}
+    """Serves ``folder`` as the repository ``name``; yields the endpoint and the log of requests ("GET
+    /path")."""
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))
+             if path.is_file()}
     log: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -42,7 +45,8 @@ def serve(folder: Path, name: str) -> Iterator[tuple[str, list[str]]]:
             api, resolve = f"/api/models/{name}", f"/{name}/resolve/"
             if path in (api, f"{api}/revision/main", f"{api}/revision/{COMMIT}"):
                 siblings = [{"rfilename": file} for file in files]
-                self.send(body, json.dumps({"id": name, "modelId": name, "sha": COMMIT, "private": False, "gated": False,
+                self.send(body, json.dumps({"id": name, "modelId": name, "sha": COMMIT, "private": False,
+                                            "gated": False,
                                             "tags": [], "downloads": 0, "siblings": siblings}).encode())
             elif path.startswith(f"{api}/tree/"):
                 rows = [{"type": "file", "path": file, "size": where.stat().st_size, "oid": etag(where)}
@@ -57,7 +61,8 @@ def serve(folder: Path, name: str) -> Iterator[tuple[str, list[str]]]:
 
         def send(self, body, content, kind="application/json", headers=None, status=200) -> None:
             self.send_response(status)
-            for key, value in ({"Content-Type": kind, "Content-Length": str(len(content)), "X-Repo-Commit": COMMIT,
+            for key, value in ({"Content-Type": kind, "Content-Length": str(len(content)),
+                                "X-Repo-Commit": COMMIT,
                                 "Accept-Ranges": "none"} | (headers or {})).items():
                 self.send_header(key, value)
             self.end_headers()

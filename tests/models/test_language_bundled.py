@@ -1,4 +1,5 @@
-"""The bundled language models answer, differ in size as they should, and load quietly; the other sources do as they say."""
+"""The bundled language models answer, differ in size as they should, and load quietly; the other sources do
+as they say."""
 
 import json
 import warnings
@@ -36,6 +37,7 @@ def share_right(model, tokenizer, n: int) -> float:
     return sum(answer(model, tokenizer, doc.prompt(turn)) == turn.reply for doc, turn in asked) / n
 
 
+@pytest.mark.slow
 def test_the_target_answers_and_the_draft_answers_fewer(target, draft):
     right, fewer = share_right(*target, 60), share_right(*draft, 60)
     assert right >= 0.95
@@ -85,7 +87,8 @@ def test_assisted_greedy_text_is_the_same_text(target, draft):
 
 
 def test_captions_it_writes_can_be_drawn(target):
-    asked = [(d, t) for d in documents(40, seed=77, kind="story", turns=8, ending=True) for t in d.turns if t.kind == "draw"][:10]
+    asked = [(d, t) for d in documents(40, seed=77, kind="story", turns=8, ending=True) for t in d.turns
+             if t.kind == "draw"][:10]
     written = [answer(*target, doc.prompt(turn)) for doc, turn in asked]
     assert all(len(parse_caption(caption).things) == 2 for caption in written)
     assert sum(caption == turn.reply for caption, (_, turn) in zip(written, asked, strict=True)) >= 8
@@ -93,7 +96,8 @@ def test_captions_it_writes_can_be_drawn(target):
 
 def test_a_long_story_is_read(target):
     model, tokenizer = target
-    doc = next(d for d in documents(50, seed=5, kind="story", events=24) if len(tokenizer(d.context).input_ids) > 512)
+    doc = next(d for d in documents(50, seed=5, kind="story", events=24)
+               if len(tokenizer(d.context).input_ids) > 512)
     inputs = tokenizer(doc.text(), return_tensors="pt")
     with torch.no_grad():
         assert model(**inputs, labels=inputs.input_ids).loss < 0.7
@@ -105,6 +109,6 @@ def test_the_shipped_weights_are_half_precision():
 
     for size in ("target", "draft"):
         with safe_open(WEIGHTS / size / "model.safetensors", "pt") as file:
-            assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}  # noqa: SIM118
+            assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}
         config = json.loads((WEIGHTS / size / "config.json").read_text())
         assert config["model_type"] == "llama" and config["dtype"] == "float16"

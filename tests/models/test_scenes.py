@@ -1,4 +1,5 @@
-"""The caption language reads back what it writes, pictures show what captions say, and the checker sees every mistake."""
+"""The caption language reads back what it writes, pictures show what captions say, and the checker sees every
+mistake."""
 
 import dataclasses
 
@@ -22,7 +23,7 @@ from inferlab.models.scenes import (
     render,
     sample_scenes,
 )
-from inferlab.models.scenes.draw import caption_words
+from training.captions import caption_words
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -37,7 +38,8 @@ def test_captions_and_scenes_are_two_ways_to_write_one_thing():
 
 
 @pytest.mark.parametrize("caption", [
-    "a red", "a red dog", "", "red circle", "a red circle left of", "a red circle at the left and a blue ring",
+    "a red", "a red dog", "", "red circle", "a red circle left of",
+    "a red circle at the left and a blue ring",
     "a red circle left of a blue ring at the top", "a large circle",
 ])
 def test_what_is_not_a_caption_is_refused(caption):
@@ -52,14 +54,15 @@ def test_a_refusal_names_the_unknown_words():
 
 def test_words_of_a_batch_are_the_words_of_its_captions():
     batch = sample_scenes(200, seeded(1), keep="all")
-    for row, scene in zip(caption_words(batch).tolist(), batch.scenes()):
+    for row, scene in zip(caption_words(batch).tolist(), batch.scenes(), strict=True):
         assert " ".join(WORDS[i] for i in row if i >= 0) == scene.caption
 
 
 def test_captions_that_leave_things_unsaid_are_captions_too():
     batch = sample_scenes(300, seeded(2), keep="all")
-    texts = [" ".join(WORDS[i] for i in row if i >= 0) for row in caption_words(batch, omit=0.5, generator=seeded()).tolist()]
-    for text, scene in zip(texts, batch.scenes()):
+    texts = [" ".join(WORDS[i] for i in row if i >= 0) for row in caption_words(batch, omit=0.5,
+                                                                                generator=seeded()).tolist()]
+    for text, scene in zip(texts, batch.scenes(), strict=True):
         said = parse_caption(text)
         assert said.caption == text
         assert [(t.shape, t.color) for t in said.things] == [(t.shape, t.color) for t in scene.things]
@@ -67,6 +70,7 @@ def test_captions_that_leave_things_unsaid_are_captions_too():
     assert any("and" in text.split() for text in texts)
 
 
+@pytest.mark.slow
 def test_pictures_are_right_by_the_checker_and_the_same_for_the_same_seed():
     batch = sample_scenes(150, seeded(3), keep="all")
     pictures = render(batch)
@@ -98,9 +102,10 @@ def mistakes(scene: Scene):
         yield "position", dataclasses.replace(scene, position=other(scene.position, POSITIONS))
 
 
+@pytest.mark.slow
 def test_each_mistake_is_seen_and_named():
     batch = sample_scenes(24, seeded(4), keep="all")
-    for picture, scene in zip(render(batch), batch.scenes()):
+    for picture, scene in zip(render(batch), batch.scenes(), strict=True):
         for name, wrong in mistakes(scene):
             verdict = check_picture(picture, wrong)
             assert name in verdict.wrong, (scene.caption, wrong.caption, str(verdict))
@@ -110,12 +115,13 @@ def test_colors_that_changed_places_are_a_mistake():
     picture = render(sample_scenes(400, seeded(5), two=1.0, keep="all"))
     scenes = sample_scenes(400, seeded(5), two=1.0, keep="all").scenes()
     seen = 0
-    for shown, scene in zip(picture, scenes):
+    for shown, scene in zip(picture, scenes, strict=True):
         a, b = scene.things
         if a.color != b.color and a.shape != b.shape and seen < 20:
             swapped = dataclasses.replace(scene, things=(
                 dataclasses.replace(a, color=b.color), dataclasses.replace(b, color=a.color)))
-            assert "color" in check_picture(shown, swapped).wrong or "shape" in check_picture(shown, swapped).wrong
+            assert "color" in check_picture(shown, swapped).wrong or "shape" in check_picture(shown,
+                                                                                              swapped).wrong
             seen += 1
     assert seen == 20
 

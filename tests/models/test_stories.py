@@ -1,4 +1,5 @@
-"""The language's right answers are right, by reading its text again; held-out worlds stay out; captions can be drawn."""
+"""The language's right answers are right, by reading its text again; held-out worlds stay out; captions can
+be drawn."""
 
 import re
 
@@ -15,7 +16,9 @@ def read_row(context: str) -> list[list[str]]:
     """The row of shapes [size, color, kind] that the context ends with: a second reading of its English."""
     start, *changes = context.removesuffix(".").split(". ")
     row = [re.sub(r"^an? ", "", s).split() for s in re.split(r", | and ", start.split("to right: ")[1])]
-    at = lambda color, kind: next(i for i, s in enumerate(row) if s[1:] == [color, kind])
+    def at(color, kind):
+        return next(i for i, s in enumerate(row) if s[1:] == [color, kind])
+
     for change in changes:
         if m := re.fullmatch(r"Now from left to right: (.*)", change):
             told_row = [re.sub(r"^an? ", "", s).split() for s in re.split(r", | and ", m[1])]
@@ -44,7 +47,8 @@ def expected(row: list[list[str]], kind: str, request: str) -> str | None:
         return "a " + " ".join(row[0])
     if kind == "nth":
         m = re.search(r"is (\w+) from the (left|right)", request)
-        return "the " + " ".join(row[ORDINALS.index(m[1])] if m[2] == "left" else row[::-1][ORDINALS.index(m[1])])
+        return "the " + " ".join(row[ORDINALS.index(m[1])] if m[2] == "left"
+                                 else row[::-1][ORDINALS.index(m[1])])
     if kind in ("count", "count-beside"):
         among = row
         m = re.search(r"many (\w+?)( shapes)? are (there|left|right)(?: of the (\w+) (\w+))?", request)
@@ -66,12 +70,14 @@ def test_answers_about_scenes_agree_with_a_second_reading_of_the_text():
             if answer is not None:
                 checked.add(turn.kind)
                 reply = turn.reply.removesuffix(".")
-                assert reply.endswith(answer) if "count" in turn.kind else reply.startswith(answer), (doc.text(), turn)
+                right = reply.endswith(answer) if "count" in turn.kind else reply.startswith(answer)
+                assert right, (doc.text(), turn)
     assert checked == {"order", "nth", "count", "count-beside"}
 
 
 def read_places(context: str) -> dict[str, str]:
-    """Where every hero of a story is in the end, by the journeys it tells (without the ending): a second reading."""
+    """Where every hero of a story is in the end, by the journeys it tells (without the ending): a second
+    reading."""
     told = re.sub(r" In the end .*", "", context)
     places = dict(re.findall(r"called (\w+) was at the (\w+)", told))
     places |= dict(re.findall(r"(\w+), a \w+ \w+ \w+, was at the (\w+)", told))
@@ -80,7 +86,8 @@ def read_places(context: str) -> dict[str, str]:
     for sentence in told.split(". "):
         if m := re.search(rf"(.* and \w+) (?:{travels}) from the \w+ to the (\w+) together", sentence):
             places |= dict.fromkeys(re.findall(name, m[1]), m[2])
-        elif m := re.search(rf"{name}(?: the \w+ \w+)? (?:{travels})(?: \w+)? from the (\w+) to the (\w+)", sentence):
+        elif m := re.search(rf"{name}(?: the \w+ \w+)? (?:{travels})(?: \w+)? from the (\w+) to the (\w+)",
+                            sentence):
             assert places[m[1]] == m[2], "a journey starts where its hero was"
             places[m[1]] = m[3]
         elif m := re.search(rf"{name}(?: the \w+ \w+)? left the (\w+) to see (\w+) at the (\w+)", sentence):
@@ -123,7 +130,8 @@ def test_training_and_held_out_worlds_do_not_meet():
 
 
 def test_every_caption_is_one_that_the_picture_model_draws():
-    captions = [t.reply for doc in documents(200, seed=2, kind="scene", turns=8) for t in doc.turns if t.kind == "draw"]
+    captions = [t.reply for doc in documents(200, seed=2, kind="scene", turns=8) for t in doc.turns
+                if t.kind == "draw"]
     assert len(captions) > 50
     for caption in captions:
         scene = parse_caption(caption)

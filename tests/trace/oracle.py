@@ -1,4 +1,5 @@
-"""Counts a pipeline's hidden steps without the tracer: by the interpreter's own profile hook, from the call stack."""
+"""Counts a pipeline's hidden steps without the tracer: by the interpreter's own profile hook, from the call
+stack."""
 
 import collections
 import sys
@@ -6,7 +7,7 @@ import types
 
 import torch
 
-from inferlab.trace import discover
+from inferlab.trace.recording import discover
 
 _WRAPPERS = (
     "decorate_context",
@@ -30,6 +31,9 @@ _NOT_STEPS = (
 )
 
 
+_NESTED = ("preprocess", "postprocess")  # a processor calls these itself for each clip of a video
+
+
 def _is_property(value, name) -> bool:
     found = getattr(type(value), name, None)
     return isinstance(found, property) or not callable(found)
@@ -38,8 +42,9 @@ def _is_property(value, name) -> bool:
 def hidden_steps(pipe, run) -> collections.Counter:
     """name -> calls of what the pipeline calls directly: its own methods, and methods of what it holds.
 
-    Counts calls whose caller is code of the pipeline (a method of it, or a function of its file) and whose `self` is
-    a part of it; modules count by their forward. Copies of a scheduler count as the scheduler.
+    Counts calls whose caller is code of the pipeline (a method of it, or a function of its file) and whose
+    `self` is a part of it, and what a processor does for each clip; modules count by their forward. Copies of
+    a scheduler count as the scheduler.
     """
     parts: dict = {}
     pipes = {id(pipe): ""}
@@ -78,7 +83,7 @@ def hidden_steps(pipe, run) -> collections.Counter:
                 and _defined_here(me, name)
             ):
                 counts[f"{pipes[id(me)]}.{name}".lstrip(".")] += 1
-        elif id(me) in parts and from_pipeline and caller is not me:
+        elif id(me) in parts and (name in _NESTED if caller is me else from_pipeline):
             part_name, part = parts[id(me)]
             if isinstance(part, torch.nn.Module):
                 if name == "forward":
@@ -113,7 +118,7 @@ def _defined_here(pipe, name) -> bool:
     """Whether a method that returned something belongs to the pipeline's own file (mixins are plumbing)."""
     found = getattr(type(pipe), name, None)
     return (
-        isinstance(found, types.FunctionType)
-        and "/pipelines/" in found.__code__.co_filename
+        (isinstance(found, types.FunctionType)
+        and "/pipelines/" in found.__code__.co_filename)
         or hasattr(found, "__wrapped__")
     )

@@ -1,35 +1,36 @@
 """How many hidden steps the tracer finds over as many pipelines as the zoo's parts can be put together into.
 
-    python tests/trace/survey.py [AFTER]    a line for each pipeline, and the totals (of the classes after AFTER)
+    python -m tests.trace.survey [PATTERN]    a line for each pipeline whose class matches, and the totals
+    python -m tests.trace.survey 'Wan|LTX|SkyReels|Video|Animate'    those of video
 
-Every pipeline class of the library is tried with the parts of every family in the zoo and a few sets of arguments;
-those that run untraced are counted with the oracle and compared with a trace: output, random numbers, leftovers.
+Every pipeline class of the library is tried with the parts of every family in the zoo and a few sets of
+arguments; those that run untraced are counted with the oracle and compared with a trace: output, random
+numbers, leftovers.
 """
 
 import collections
 import faulthandler
 import inspect
 import logging
+import re
 import signal
 import sys
 import warnings
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
-warnings.filterwarnings("ignore")
-logging.disable(logging.WARNING)
 
 import diffusers as df
 import numpy as np
 import torch
-import zoo
-from conftest import class_state, difference, instance_state
-from oracle import hidden_steps
-from test_zoo import _tail, equal
 
 from inferlab.trace import trace
+from tests.trace import zoo
+from tests.trace.leftovers import class_state, difference, instance_state
+from tests.trace.oracle import hidden_steps
+from tests.trace.test_zoo import equal
 
-SECONDS = 12  # for building and running one candidate twice
+warnings.filterwarnings("ignore")
+logging.disable(logging.WARNING)
+
+SECONDS = 60  # for building and running one candidate twice
 
 
 def classes() -> list:
@@ -145,13 +146,13 @@ def main() -> int:
     torch.set_num_threads(1)
     faulthandler.register(signal.SIGUSR1)
     signal.signal(signal.SIGALRM, too_slow)
-    after = sys.argv[1] if len(sys.argv) > 1 else ""
+    pattern = re.compile(sys.argv[1] if len(sys.argv) > 1 else ".")
     refused: dict = {}
     parts = families()
     print(f"{len(parts)} families built", file=sys.stderr, flush=True)
     totals = collections.Counter()
     for cls in classes():
-        if cls.__name__ <= after:
+        if not pattern.search(cls.__name__):
             continue
         ready = survey(cls, parts, set(), refused)
         if ready is None:
@@ -171,7 +172,7 @@ def main() -> int:
                 problem = "CHANGED"
         if difference(classes_before, class_state()) or difference(instances_before, instance_state(pipe)):
             problem += " LEFT SOMETHING"
-        found = collections.Counter(b.name.partition("#")[0] + _tail(b.name) for b in t)
+        found = collections.Counter(b.name for b in t)
         missing = {step: (calls, found[step]) for step, calls in steps.items() if found[step] < calls}
         totals["pipelines"] += 1
         totals["hidden steps"] += len(steps)

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
-import zoo
 from torch import nn
 
 from inferlab.trace import trace
-from inferlab.trace.device import CudaProbe, LazyProbe
+from inferlab.trace.recording.cuda_probe import CudaProbe, LazyProbe
+from tests.trace import zoo
 
 
 class Device:
@@ -67,9 +67,9 @@ class Device:
 
 @pytest.fixture
 def device(monkeypatch):
-    from inferlab.trace import device as module
+    from inferlab.trace.recording import cuda_probe as module
 
-    monkeypatch.setattr(module, "_pool", {})
+    monkeypatch.setattr(module, "pool", {})
     return Device()
 
 
@@ -163,7 +163,7 @@ def test_nothing_is_recorded_into_a_graph_that_is_captured(device):
 
 def test_a_device_that_nobody_uses_is_not_started(device):
     device.initialized = False
-    probe = LazyProbe(device, type("Instrument", (), {"components": {}}), True, True)
+    probe = LazyProbe(device, {}, True, True)
     assert probe.enter() is None
     device.initialized = True
     mark = probe.enter()

@@ -1,4 +1,5 @@
-"""What breaks tracers: deep copies, pickles, exceptions, threads, nesting, offloading, compilation, odd values."""
+"""What breaks tracers: deep copies, pickles, exceptions, threads, nesting, offloading, compilation, odd
+values."""
 
 import copy
 import dataclasses
@@ -15,11 +16,11 @@ import diffusers as df
 import pytest
 import torch
 import transformers as tf
-import zoo
-from conftest import class_state, difference, instance_state
 from torch import nn
 
 from inferlab.trace import CacheSpec, TensorSpec, trace
+from tests.trace import zoo
+from tests.trace.leftovers import class_state, difference, instance_state
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -53,7 +54,7 @@ class Failing(nn.Module):
         raise self.error
 
 
-# -- nothing stays, whatever happens ---------------------------------------------------------------------------
+# -- nothing stays, whatever happens -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), KeyboardInterrupt(), SystemExit(3), GeneratorExit()])
@@ -117,7 +118,8 @@ def test_the_trace_keeps_no_model_alive(sd):
     ref = weakref.ref(pipe.unet)
     del pipe, sd, arguments
     gc.collect()
-    # The fixture's own tuple still holds the pipeline; what matters is that the trace adds no reference to it.
+    # The fixture's own tuple still holds the pipeline; what matters is that the trace adds no reference to
+    # it.
     assert not any(referrer is t._instrument.__dict__ for referrer in gc.get_referrers(ref()))
     assert t._instrument._known == {}
     assert t._instrument.pipelines == []
@@ -135,7 +137,7 @@ def test_kept_only_when_asked(sd):
         t["unet"][0].kept  # noqa: B018
 
 
-# -- signatures, copies, pickles -------------------------------------------------------------------------------
+# -- signatures, copies, pickles -----------------------------------------------------------------------------
 
 
 def test_signatures_are_what_they_were(sd):
@@ -196,9 +198,58 @@ def test_a_scheduler_copied_inside_the_call_works_on_itself_and_is_seen():
     with trace(pipe) as t:
         torch.manual_seed(0)
         assert (pipe(**arguments).frames == expected).all()
-    names = {b.name for b in t.find("scheduler.step")}
-    assert names == {"scheduler#2.step", "scheduler#3.step", "scheduler#4.step"}
-    assert t.find("scheduler.step").calls == 6
+    assert [b.name for b in t if b.kind == "scheduler" and b.name.endswith(".step")] == ["scheduler.step"] * 6
+    assert {b.note for b in t["scheduler.step"]} == {f"on copy {n} of scheduler" for n in (2, 3, 4)}
+
+
+class Copies:
+    """A pipeline that does its work on copies of its parts, made in every way there is."""
+
+    def __init__(self, copied):
+        self.scheduler, self.processor = df.DDIMScheduler(), df.image_processor.VaeImageProcessor()
+        self.model, self.copied = Block(), copied
+
+    def __call__(self):
+        parts = (self.scheduler, self.processor, self.model)
+        scheduler, processor, model = (self.copied(part) for part in parts)
+        scheduler.set_timesteps(2)
+        latents = torch.ones(1, 3, 4, 4)
+        for timestep in scheduler.timesteps:
+            latents = scheduler.step(model(latents)[0], timestep, latents).prev_sample
+        return processor.postprocess(latents, output_type="pt")
+
+
+@pytest.mark.parametrize("way", [copy.deepcopy, copy.copy, lambda part: pickle.loads(pickle.dumps(part))])
+def test_a_copy_of_any_component_is_recorded_under_its_name(way):
+    pipe = Copies(way)
+    with torch.no_grad():
+        expected = pipe()
+        with trace(pipe) as t:
+            assert torch.equal(pipe(), expected)
+    assert [b.name for b in t] == [
+        "Copies", "scheduler.set_timesteps", *["model", "scheduler.step"] * 2, "processor.postprocess"
+    ]
+    assert t.steps == 2
+    assert all(b.note == f"on copy 2 of {b.base.partition('#')[0]}" for b in t if b.level)
+    assert "on copy 2 of model" in str(t.table())
+    assert "on copy 2 of model" in t._repr_html_()
+
+
+def test_a_scheduler_made_from_the_config_inside_the_call_is_recorded():
+    pipe = Copies(lambda part: type(part).from_config(part.config) if hasattr(part, "config") else part)
+    with torch.no_grad(), trace(pipe) as t:
+        pipe()
+    assert t["scheduler.step"].calls == t.steps == 2
+
+
+@pytest.mark.parametrize("name", ["wan", "ltx_video", "ltx2_video_and_audio", "animatediff"])
+def test_every_clip_that_postprocess_video_hands_to_postprocess_is_a_boundary(name):
+    pipe, arguments = zoo.PIPELINES[name]()
+    with trace(pipe) as t:
+        pipe(**arguments)
+    inner = t["video_processor.postprocess"]
+    assert {b.parent.name for b in inner} == {"video_processor.postprocess_video"}
+    assert inner[0].inputs.image.ndim == 4
 
 
 def test_a_pipeline_can_be_saved_inside_a_trace(sd, tmp_path):
@@ -209,7 +260,7 @@ def test_a_pipeline_can_be_saved_inside_a_trace(sd, tmp_path):
     assert type(torch.load(tmp_path / "unet.pt", weights_only=False)) is df.UNet2DConditionModel
 
 
-# -- several at once -------------------------------------------------------------------------------------------
+# -- several at once -----------------------------------------------------------------------------------------
 
 
 def test_nested_traces_see_the_same(sd):
@@ -305,7 +356,7 @@ def test_data_parallel_replicas_keep_their_names():
     assert t["one"][0].parent.name == "Block"
 
 
-# -- modules and values ----------------------------------------------------------------------------------------
+# -- modules and values --------------------------------------------------------------------------------------
 
 
 def test_shared_modules_are_called_by_the_name_in_use():
@@ -441,7 +492,7 @@ def test_the_vae_is_seen_although_its_forward_never_runs(sd):
     assert t["vae.decode"][0].outputs.shape == (1, 3, 16, 16)
 
 
-# -- changes during the trace ----------------------------------------------------------------------------------
+# -- changes during the trace --------------------------------------------------------------------------------
 
 
 def test_a_swapped_scheduler_stays_traced(sd):
@@ -458,7 +509,8 @@ def test_a_swapped_scheduler_stays_traced(sd):
 def test_a_scheduler_that_sets_its_timesteps_twice_in_a_call_shows_them(sd):
     class Twice(df.DDIMScheduler):
         def set_timesteps(self, num_inference_steps, device=None):
-            for _ in range(2):  # the second tensor may get the place, and so the id, of the one that was there before
+            # the second tensor may get the place, and so the id, of the one that was there before
+            for _ in range(2):
                 super().set_timesteps(num_inference_steps, device)
 
     pipe, _ = sd
@@ -496,7 +548,7 @@ def test_methods_stored_on_an_instance_are_seen_and_put_back(sd):
     assert t["scheduler.step"].calls == 3
 
 
-# -- offloading, compilation -----------------------------------------------------------------------------------
+# -- offloading, compilation ---------------------------------------------------------------------------------
 
 
 def test_accelerate_hooks_are_moves_and_still_work(sd):
@@ -612,7 +664,7 @@ def test_symbolic_tracing_works_inside():
     assert [node.op for node in graph.graph.nodes].count("call_module") == 2
 
 
-# -- callables that the caller names ---------------------------------------------------------------------------
+# -- callables that the caller names -------------------------------------------------------------------------
 
 
 def helper(x, *, scale=2.0):
@@ -672,7 +724,7 @@ def test_a_manual_loop_over_components_is_traced(sd):
     assert [b.step for b in t["unet"]] == [1, 2, 3, 4]
 
 
-# -- other kinds of targets ------------------------------------------------------------------------------------
+# -- other kinds of targets ----------------------------------------------------------------------------------
 
 
 def test_a_transformers_pipeline_is_a_pipeline():
@@ -711,12 +763,12 @@ def test_a_class_can_be_named_for_all_its_instances():
 
 def test_every_wrap_is_counted_out_when_traces_share_classes(sd):
     pipe, _ = sd
-    from inferlab.trace import patches
+    from inferlab.trace.recording import patches
 
     with trace(pipe):
         with trace(pipe, depth="all"):
             pass
         draw(pipe)
-        assert patches._patches
-    assert patches._patches == {}
+        assert patches.in_place
+    assert patches.in_place == {}
     assert patches.originals == {}

@@ -1,20 +1,22 @@
-"""The short way of an all-modules trace stands in for torch's own call: what torch does there must still happen."""
+"""The short way of an all-modules trace stands in for torch's own call: what torch does there must still
+happen."""
 
 import gc
 import warnings
 
 import pytest
 import torch
-import zoo
 from torch import nn
 from torch.nn.modules import module as stock
 
-from inferlab.trace import lean, trace
-from inferlab.trace.record import FULL, RECORD
+from inferlab.trace import trace
+from inferlab.trace.recording import short_call
+from inferlab.trace.recording.recorder import FULL, RECORD_BYTES
+from tests.trace import zoo
 
 
 def test_this_torch_is_one_that_the_short_way_was_written_for():
-    assert lean._KNOWN and lean._KNOWN_IMPL
+    assert short_call.KNOWN and short_call.KNOWN_IMPL
 
 
 def test_hooks_of_every_kind_run_inside_a_trace():
@@ -57,7 +59,7 @@ def test_jit_tracing_inside_a_trace_sees_the_modules():
 
 
 def test_more_calls_than_the_buffer_holds_read_early_and_late():
-    count = FULL // RECORD * 2 + 7
+    count = FULL // RECORD_BYTES * 2 + 7
     model = nn.Sequential(*[nn.Identity() for _ in range(count)])
     with trace(model, depth="all") as t:
         model(torch.ones(1))
@@ -88,7 +90,7 @@ def recorded(model, run, **options) -> list:
 def test_the_short_way_records_what_the_usual_one_does(monkeypatch):
     pipe, arguments = zoo.PIPELINES["stable_diffusion"]()
     short = recorded(pipe, lambda: pipe(**arguments))
-    monkeypatch.setattr(lean, "_KNOWN_IMPL", False)
+    monkeypatch.setattr(short_call, "KNOWN_IMPL", False)
     usual = recorded(pipe, lambda: pipe(**arguments))
     assert len(short) > 500
     assert short == usual
@@ -103,10 +105,14 @@ def test_a_call_that_differs_in_anything_from_the_last_one_is_told_apart(monkeyp
     model = nn.ModuleDict({"pair": Pair()})
     x, y = torch.ones(2, 3), torch.ones(3, 2)
     calls = [
-        ((x, y), {}), ((x, y), {}), ((y, x), {}), ((x, y.double()), {}), ((x, y.to("meta")), {}), ((x, None), {}),
-        ((x,), {}), ((x,), {"a": y}), ((x,), {"b": y}), ((x,), {"b": y, "a": None}), ((x,), {"a": None, "b": y}),
-        ((x, 1), {}), ((x, True), {}), ((x, 1.0), {}), ((x, 1), {}), ((x, "1"), {}), ((x, [y]), {}), ((x, [x]), {}),
-        ((x, nn.Parameter(y)), {}), ((x, y), {}), ((), {}), ((None,), {}), ((x,), {}), ((y,), {}), ((x[None],), {}),
+        ((x, y), {}), ((x, y), {}), ((y, x), {}), ((x, y.double()), {}), ((x, y.to("meta")), {}),
+        ((x, None), {}),
+        ((x,), {}), ((x,), {"a": y}), ((x,), {"b": y}), ((x,), {"b": y, "a": None}),
+        ((x,), {"a": None, "b": y}),
+        ((x, 1), {}), ((x, True), {}), ((x, 1.0), {}), ((x, 1), {}), ((x, "1"), {}), ((x, [y]), {}),
+        ((x, [x]), {}),
+        ((x, nn.Parameter(y)), {}), ((x, y), {}), ((), {}), ((None,), {}), ((x,), {}), ((y,), {}),
+        ((x[None],), {}),
     ]
 
     def run():
@@ -114,7 +120,7 @@ def test_a_call_that_differs_in_anything_from_the_last_one_is_told_apart(monkeyp
             model["pair"](*args, **kwargs)
 
     short = recorded(model, run)
-    monkeypatch.setattr(lean, "_KNOWN_IMPL", False)
+    monkeypatch.setattr(short_call, "KNOWN_IMPL", False)
     assert short == recorded(model, run)
     assert len(short) == len(calls)
 
@@ -147,8 +153,8 @@ def test_a_class_and_its_subclass_are_both_recorded_once():
         stranger(model(torch.ones(1)))
     assert t.names == ["Sequential", "0", "1", "2"]
     assert len(t) == 4
-    assert not lean.POINTS
-    assert not lean._patches
+    assert not short_call.POINTS
+    assert not short_call.PATCHES
     assert Derived.__call__ is nn.Module.__call__
 
 
@@ -157,11 +163,11 @@ def test_a_module_that_dies_leaves_its_place(count):
     model = nn.Sequential(nn.Identity(), nn.Identity(), nn.Identity())
     with trace(model, depth="all") as t:
         model(torch.ones(1))
-        placed = len(lean.POINTS)
+        placed = len(short_call.POINTS)
         for _ in range(count):
             del model[-1]
         gc.collect()
-        assert len(lean.POINTS) == placed - count
+        assert len(short_call.POINTS) == placed - count
         model(torch.ones(1))
     assert t["0"].calls == 2
     assert t["2"].calls == 1

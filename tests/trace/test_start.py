@@ -5,11 +5,12 @@ import weakref
 
 import pytest
 import torch
-import zoo
 from torch import nn
 
-from inferlab.trace import discover, patches, trace
-from inferlab.trace.device import CudaProbe, LazyProbe
+from inferlab.trace import trace
+from inferlab.trace.recording import discover, patches
+from inferlab.trace.recording.cuda_probe import CudaProbe, LazyProbe
+from tests.trace import zoo
 
 
 class Box:
@@ -39,7 +40,7 @@ def test_the_next_trace_takes_the_wraps_of_the_last_one():
         assert [b.name for b in t] == ["Box", "prepare", "finish", "layer"]
         assert vars(Box) == plain
     assert seen[0] is seen[1]
-    assert not patches._patches
+    assert not patches.in_place
 
 
 def test_what_was_replaced_between_two_traces_is_recorded(monkeypatch):
@@ -162,21 +163,23 @@ class Reads:
 
 @pytest.mark.parametrize("memory", [True, "peaks"])
 def test_a_call_in_which_nothing_can_happen_is_read_once(monkeypatch, memory):
-    from inferlab.trace import device
+    from inferlab.trace.recording import cuda_probe
 
-    monkeypatch.setattr(device, "_pool", {})
+    monkeypatch.setattr(cuda_probe, "pool", {})
     cuda = Reads()
     pipe, arguments = zoo.PIPELINES["stable_diffusion"]()
     with trace(pipe) as t:
-        t._recorder.probe = probe = LazyProbe(cuda, t._instrument, memory, True)
+        t._recorder.probe = probe = LazyProbe(cuda, t._instrument.components, memory, True)
         probe.inner = CudaProbe(cuda, 0, memory, True)
         pipe(**arguments)
         recorded = sum(log.count for log in t._recorder.logs.values())
     idle = t["scheduler.scale_model_input"]
     assert idle.calls > 0
-    assert recorded - 1 <= cuda.reads - (recorded - idle.calls) <= recorded + 4  # once each, twice where something happens
-    assert len({id(event) for event in device._pool[0]}) == len(device._pool[0]) == cuda.events
+    # once each, twice where something happens
+    assert recorded - 1 <= cuda.reads - (recorded - idle.calls) <= recorded + 4
+    assert len({id(event) for event in cuda_probe.pool[0]}) == len(cuda_probe.pool[0]) == cuda.events
     for boundary in idle:
         assert boundary.gpu_ms == 0.0
-        assert boundary.memory == {"before": 70, "after": 70, "change": 0, "peak": 70, "peak_exact": memory == "peaks"}
+        assert boundary.memory == {"before": 70, "after": 70, "change": 0, "peak": 70,
+                                   "peak_exact": memory == "peaks"}
     assert t["scheduler.step"][0].gpu_ms == 1.0

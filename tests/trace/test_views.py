@@ -6,10 +6,11 @@ import re
 import diffusers as df
 import pytest
 import torch
-import zoo
 from torch import nn
 
 from inferlab.trace import TensorSpec, trace
+from inferlab.trace.showing.fold import Folder
+from tests.trace import zoo
 
 
 def draw(pipe, **arguments):
@@ -29,7 +30,7 @@ def guided(sd):
     return t
 
 
-# -- asking ----------------------------------------------------------------------------------------------------
+# -- asking --------------------------------------------------------------------------------------------------
 
 
 def test_the_documented_questions(guided):
@@ -47,7 +48,7 @@ def test_the_documented_questions(guided):
 
 
 def test_a_wrong_name_lists_near_ones(guided):
-    with pytest.raises(KeyError, match="scheduler.step"):
+    with pytest.raises(KeyError, match=r"scheduler\.step"):
         guided["sheduler.step"]
 
 
@@ -140,7 +141,7 @@ def test_generation_counts_its_forwards():
     assert t["generate"][0].step is None
 
 
-# -- folding ---------------------------------------------------------------------------------------------------
+# -- folding -------------------------------------------------------------------------------------------------
 
 
 def test_identical_steps_fold_into_one_line_and_unfold(guided):
@@ -181,7 +182,8 @@ def test_a_step_that_differs_never_folds(change):
     with torch.no_grad(), trace(pipe) as t:
         pipe()
     assert t.steps == 6
-    groups, folder = t.groups()
+    folder = Folder()
+    groups = folder.groups([b for b in t if b.parent is None])
     inner = folder.groups(groups[0].boundaries[0].children)
     turns = [(g.steps, g.count) for g in inner if g.steps]
     if change == "shape":
@@ -202,7 +204,7 @@ def test_layers_of_a_model_fold():
     assert "encoder.layer.0 ×2" in str(t.table(width=160))
 
 
-# -- views -----------------------------------------------------------------------------------------------------
+# -- views ---------------------------------------------------------------------------------------------------
 
 
 def test_text_fits_the_width(guided):
@@ -328,7 +330,7 @@ def test_reading_inside_the_block(sd):
     assert "running" not in repr(t)
 
 
-# -- changes and differences -----------------------------------------------------------------------------------
+# -- changes and differences ---------------------------------------------------------------------------------
 
 
 def test_dtype_and_device_changes_are_marked():
@@ -406,7 +408,7 @@ def test_diff_sees_what_took_longer():
     assert not traces[1].diff(traces[0]).of("slower")
 
 
-# -- live ------------------------------------------------------------------------------------------------------
+# -- live ----------------------------------------------------------------------------------------------------
 
 
 def test_live_lines_fold_repeated_steps(sd):
@@ -427,7 +429,7 @@ def test_live_prints_to_standard_output(sd, capsys):
     assert capsys.readouterr().out.startswith("scheduler.set_timesteps  num_inference_steps=3")
 
 
-# -- options ---------------------------------------------------------------------------------------------------
+# -- options -------------------------------------------------------------------------------------------------
 
 
 def test_depths(sd):

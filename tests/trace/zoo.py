@@ -1,4 +1,5 @@
-"""Tiny pipelines and models of many families, built from configs with random weights: what the tracer is tried on."""
+"""Tiny pipelines and models of many families, built from configs with random weights: what the tracer is
+tried on."""
 
 import functools
 
@@ -30,7 +31,7 @@ def pipeline(build):
     return seeded
 
 
-# -- parts -----------------------------------------------------------------------------------------------------
+# -- parts ---------------------------------------------------------------------------------------------------
 
 
 def tokenizer(length=16, cls=tf.PreTrainedTokenizerFast):
@@ -160,7 +161,7 @@ def sd_parts(**changed):
 CALL = {"prompt": "red circle a", "num_inference_steps": 3, "output_type": "np"}
 
 
-# -- UNet families ---------------------------------------------------------------------------------------------
+# -- UNet families -------------------------------------------------------------------------------------------
 
 
 @pipeline
@@ -583,7 +584,7 @@ def amused():
     }
 
 
-# -- transformer families --------------------------------------------------------------------------------------
+# -- transformer families ------------------------------------------------------------------------------------
 
 
 @pipeline
@@ -1436,7 +1437,7 @@ def modular_sdxl():
     return pipe, {**CALL, "height": 16, "width": 16, "output": "images"}
 
 
-# -- language, vision and other models -------------------------------------------------------------------------
+# -- language, vision and other models -----------------------------------------------------------------------
 
 MODELS: dict = {}
 TEXT = {

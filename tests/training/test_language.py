@@ -1,4 +1,5 @@
-"""The language models' training, run at a tiny size: it finishes, goes on where it was stopped, and measures itself."""
+"""The language models' training, run at a tiny size: it finishes, goes on where it was stopped, and measures
+itself."""
 
 import json
 import os
@@ -15,7 +16,8 @@ ROOT = Path(__file__).parent.parent.parent
 def run(folder: Path, *arguments: str) -> str:
     """Run the training command on the CPU with tiny models; its standard output."""
     command = [
-        sys.executable, "-m", "training.language", *arguments, "--out", str(folder), "--build", str(folder / "build"),
+        sys.executable, "-m", "training.language", *arguments, "--out", str(folder), "--build",
+        str(folder / "build"),
         "--device", "cpu", "--batch", "2", "--pack", "128", "--workers", "1", "--log", "2", "--save", "2",
     ]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True, timeout=250,
@@ -27,12 +29,13 @@ def run(folder: Path, *arguments: str) -> str:
 def test_the_command_trains_goes_on_and_measures(tmp_path):
     run(tmp_path, "tokenizer")
     run(tmp_path, "train", "--model", "tiny", "--steps", "2")
-    (tmp_path / "tiny" / "model.safetensors").unlink()  # as if it had been stopped after the checkpoint of step 2
+    # as if it had been stopped after the checkpoint of step 2
+    (tmp_path / "tiny" / "model.safetensors").unlink()
     printed = run(tmp_path, "all", "--target", "tiny", "--draft", "tiny", "--steps", "4", "--questions", "8")
     assert "going on at step 2" in printed and "step 4/4" in printed
 
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "tiny")
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "tiny")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "tokenizer")
     assert model.config.vocab_size == len(tokenizer) <= 1024
     assert model.config.num_key_value_heads < model.config.num_attention_heads
     figures = json.loads((tmp_path / "build" / "figures.json").read_text())["tiny"]

@@ -1,4 +1,5 @@
-"""The language models' training step computes what transformers computes; documents are encoded as the tokenizer does."""
+"""The language models' training step computes what transformers computes; documents are encoded as the
+tokenizer does."""
 
 import numpy as np
 import pytest
@@ -6,8 +7,8 @@ import torch
 from transformers import AutoTokenizer
 
 from inferlab.models.stories import documents
-from training.language import TOKENIZER, WEIGHTS, make_model
-from training.language_data import Encoder, shard_of
+from training.language import WEIGHTS, make_model
+from training.language_data import TOKENIZER, Encoder, shard_of
 from training.language_optim import MuonAdam, orthogonalized
 from training.language_step import ELSEWHERE, REPLY, Step, logits, stack, unstack, weighted_loss
 
@@ -27,7 +28,8 @@ def test_the_pass_over_stacked_weights_is_the_library_s(tokenizer):
     for layer in model.model.layers:
         torch.nn.init.normal_(layer.mlp.down_proj.weight, std=0.1)  # the fresh ones are zero
     ids = rows_of(tokenizer) & (REPLY - 1)
-    assert torch.allclose(logits(stack(model), ids, model.config, torch.float32), model(input_ids=ids).logits, atol=1e-4)
+    assert torch.allclose(logits(stack(model), ids, model.config, torch.float32), model(input_ids=ids).logits,
+                          atol=1e-4)
 
 
 def test_replies_count_more_than_the_rest(tokenizer):

@@ -1,4 +1,5 @@
-"""The very command that made the picture model runs at a tiny size, stops, goes on, and leaves a folder that loads."""
+"""The very command that made the picture model runs at a tiny size, stops, goes on, and leaves a folder that
+loads."""
 
 import json
 
@@ -10,7 +11,8 @@ from training import evaluate, pictures
 from training.architecture import make_scheduler
 from training.denoiser import loss_weights
 
-TINY = ["--device", "cpu", "--size", "tiny", "--vae-steps", "2", "--vae-batch", "2", "--steps", "3", "--batch", "4",
+TINY = ["--device", "cpu", "--size", "tiny", "--vae-steps", "2", "--vae-batch", "2", "--steps", "3",
+        "--batch", "4",
         "--pool", "8", "--fresh", "2"]
 
 
@@ -42,7 +44,8 @@ def test_what_it_leaves_is_a_pipeline(run):
 
 def test_its_figures_can_be_measured_and_printed(run, tmp_path):
     out = tmp_path / "figures.json"
-    evaluate.main([str(run[0] / "pictures"), "--device", "cpu", "--prompts", "2", "--only", "DDIM 2 steps", "--json", str(out)])
+    evaluate.main([str(run[0] / "pictures"), "--device", "cpu", "--prompts", "2", "--only", "DDIM 2 steps",
+                   "--json", str(out)])
     row, = json.loads(out.read_text())
     assert row["setting"] == "DDIM 2 steps, guidance 4"
     assert 0 <= row["things_1"] <= 1 and 0 <= row["both"] <= 1

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import tempfile
 import tomllib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,7 +25,8 @@ SETTINGS: dict[str, dict[str, type]] = {
 """The tables of `course.toml` with their keys, apart from `labs`, which has a table for each lab."""
 LAB_SETTINGS: dict[str, type] = {"due": datetime}
 KINDS = {
-    str: "a text", list: "a list", dict: "a table", float: "a share from 0 to 1", int: "a whole number from 0",
+    str: "a text", list: "a list", dict: "a table", float: "a share from 0 to 1",
+    int: "a whole number from 0",
     datetime: "a date and time, for example 2027-01-15T23:59:00Z",
 }
 """What a value must be, in words."""
@@ -38,8 +40,24 @@ def read_text(path: Path) -> str:
         raise CourseError(f"{path} is not UTF-8 ({error}); save it as UTF-8") from error
 
 
+def read_toml(path: Path, name: str) -> dict[str, Any]:
+    """The tables of a file that an instructor wrote; none where there is no file. Raises `CourseError`."""
+    try:
+        return tomllib.loads(read_text(path)) if path.exists() else {}
+    except tomllib.TOMLDecodeError as error:
+        raise CourseError(f"{name}: {error}") from error
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all. Its folder must be there."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(temporary, path)
+
+
 def own_tools_first() -> None:
-    """Put this interpreter's scripts first on PATH: nbgrader runs `alembic` by its bare name, activated or not."""
+    """Put this interpreter's scripts first on PATH: nbgrader runs `alembic` by its bare name."""
     scripts = str(Path(sys.executable).parent)
     paths = os.environ.get("PATH", "").split(os.pathsep)
     if paths[:1] != [scripts]:
@@ -76,13 +94,15 @@ class Course:
         defaults = cls(root)
         settings = _settings(root / "course.toml", {*defaults.labs, *defaults.built})
         learners, late = settings.get("learners", {}), settings.get("late", {})
-        due = {lab: in_utc(values["due"]) for lab, values in settings.get("labs", {}).items() if "due" in values}
+        due = {lab: in_utc(values["due"]) for lab, values in settings.get("labs", {}).items()
+               if "due" in values}
         return cls(
             root,
             learners.get("repository", defaults.repository),
             learners.get("branch", defaults.branch),
             learners.get("wheel", defaults.wheel_url),
-            LatePolicy(float(late.get("per_day", 0)), float(late.get("at_most", 1)), int(late.get("free_days", 0))),
+            LatePolicy(float(late.get("per_day", 0)), float(late.get("at_most", 1)),
+                       int(late.get("free_days", 0))),
             due,
             settings.get("gradebook", {}).get("url", ""),
         )
@@ -96,7 +116,8 @@ class Course:
     @property
     def built(self) -> list[str]:
         """Names of the labs that lie in `source/` or `release/`, whether or not their text is here."""
-        return sorted({path.name for kind in ("source", "release") for path in (self.root / kind).glob("*/") if path.is_dir()})
+        return sorted({path.name for kind in ("source", "release") for path in (self.root / kind).glob("*/")
+                       if path.is_dir()})
 
     def require(self, lab: str) -> str:
         """`lab` itself when the course has it. Raises `CourseError` that lists the labs there are."""
@@ -119,6 +140,23 @@ class Course:
     def submitted(self, learner: str, lab: str) -> Path:
         """Where nbgrader looks for a learner's handed-in notebook."""
         return self.root / "submitted" / learner / lab / f"{lab}.ipynb"
+
+    def placed(self, learner: str, lab: str) -> Path:
+        """Where collecting notes what it has placed in `submitted/` for a learner."""
+        return self.root / "collected" / lab / learner / "current.json"
+
+    def autograded(self, learner: str, lab: str) -> Path:
+        """Where nbgrader looks for a learner's graded notebook."""
+        return self.root / "autograded" / learner / lab / f"{lab}.ipynb"
+
+    def learners_of(self, lab: str, folder: str = "submitted") -> list[str]:
+        """Who has a notebook of the lab in `submitted/` (or another of nbgrader's folders), in order."""
+        return sorted(path.parent.parent.name for path in (self.root / folder).glob(f"*/{lab}/{lab}.ipynb"))
+
+    @property
+    def results(self) -> Path:
+        """Where grading keeps what each run gave."""
+        return self.root / ".grading"
 
     @property
     def roster(self) -> Path:
@@ -147,23 +185,22 @@ class Course:
 
     def badge(self, lab: str) -> str:
         """The Markdown of the lab's "Open in Colab" badge."""
-        target = f"https://colab.research.google.com/github/{self.repository}/blob/{self.branch}/{lab}/{lab}.ipynb"
+        file = f"{self.repository}/blob/{self.branch}/{lab}/{lab}.ipynb"
+        target = f"https://colab.research.google.com/github/{file}"
         return f"[![Open In Colab](https://colab.research.google.com/assets/colab-badge.svg)]({target})"
 
 
 def _settings(path: Path, labs: set[str]) -> dict[str, Any]:
-    """What `course.toml` says. Raises `CourseError` for anything in it that would have no effect or cannot be used."""
-    try:
-        settings = tomllib.loads(read_text(path)) if path.exists() else {}
-    except tomllib.TOMLDecodeError as error:
-        raise CourseError(f"course.toml: {error}") from error
+    """What `course.toml` says. Raises `CourseError` for anything that cannot be used or has no effect."""
+    settings = read_toml(path, "course.toml")
     _only(settings, "", {name: dict for name in (*SETTINGS, "labs")})
     for name, values in settings.items():
         if name != "labs":
             _only(values, name, SETTINGS[name])
     for lab, values in settings.get("labs", {}).items():
         if lab not in labs:
-            raise CourseError(f"course.toml: no lab called '{lab}'; there is: {', '.join(sorted(labs)) or 'none'}")
+            raise CourseError(f"course.toml: no lab called '{lab}'; there is: "
+                              f"{', '.join(sorted(labs)) or 'none'}")
         _only({lab: values}, "labs", {lab: dict})
         _only(values, f"labs.{lab}", LAB_SETTINGS)
     return settings
@@ -174,9 +211,12 @@ def _only(values: dict[str, Any], table: str, known: dict[str, type]) -> None:
     for key, value in values.items():
         where = f"course.toml: {table}.{key}" if table else f"course.toml: {key}"
         if key not in known:
-            raise CourseError(f"{where} is not a setting; there is: {', '.join(known)}")
+            home = next((name for name, keys in SETTINGS.items() if key in keys), "") if table else ""
+            hint = f" (it belongs below [{home}], is that line still a comment?)" if home else ""
+            raise CourseError(f"{where} is not a setting{hint}; there is: {', '.join(known)}")
         kind = known[key]
-        if isinstance(value, bool) or not isinstance(value, int | float if kind is float else kind):
+        fits = isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)
+        if not fits:
             raise CourseError(f"{where} must be {KINDS[kind]}")
         if (kind is float and not 0 <= value <= 1) or (kind is int and value < 0):
             raise CourseError(f"{where} is {value}; it must be {KINDS[kind]}")

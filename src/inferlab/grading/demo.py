@@ -1,7 +1,8 @@
 """`inferlab demo`: the whole path on the bundled model, from a traced picture to three graded submissions.
 
-Works in a folder of its own (`demo/`), laid out as a course, and touches nothing else. It is right only if the full
-solution gets every point, the partly wrong one exactly the points its named wrong answers keep, and the blank none.
+Works in a folder of its own (`demo/`), laid out as a course, and touches nothing else. It is right only if
+the full solution gets every point, the partly wrong one exactly the points its named wrong answers keep, and
+the blank none.
 """
 
 import os
@@ -15,17 +16,18 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from .batch import grade_lab
-from .build import build_lab, write_notebook
-from .collect import collect
+from inferlab.grading.authoring.build import build_lab
+from inferlab.grading.authoring.hidden_tests import read_lesson
+from inferlab.grading.authoring.wrong_answers import WrongAnswer, read_wrong_answers, solution_text
+from inferlab.grading.collecting.collect import collect
+from inferlab.grading.gradebook.batch import BatchRow, grade_lab
+from inferlab.grading.notebook import write_notebook
+from inferlab.grading.reporting.feedback_page import write_feedback
+from inferlab.grading.reporting.grades import Grade, grades
+from inferlab.grading.sandbox.sandbox import NoSandbox
+
 from .course import Course, CourseError
-from .labtext import WrongAnswer, read_blocks, read_wrong_answers, wrong_answers_path
-from .lint import checks_of
-from .report import Grade, grades
 from .roster import Roster
-from .sandbox import NoSandbox
-from .stock import feedback
-from .stubs import SOLUTION
 
 LAB = "lab02-denoising-step"
 PROMPT = "a red circle left of a blue square"
@@ -51,26 +53,30 @@ class Demo:
     def right(self) -> bool:
         """Whether every grade is what it should be."""
         got = {grade.learner: grade.total for grade in self.grades}
-        return set(got) == set(self.expected) and all(abs(got[who] - self.expected[who]) < 1e-6 for who in got)
+        return set(got) == set(self.expected) and all(abs(got[who] - self.expected[who]) < 1e-6
+                                                      for who in got)
 
     @property
     def text(self) -> str:
         """The report for a terminal."""
         lines = [self.table, "", f"{'learner':10} {'points':>14} {'should be':>10}"]
-        lines += [f"{g.learner:10} {g.total:5g} of {g.maximum:5g} {self.expected.get(g.learner, -1):10g}" for g in self.grades]
+        lines += [f"{g.learner:10} {g.total:5g} of {g.maximum:5g} {self.expected.get(g.learner, -1):10g}"
+                  for g in self.grades]
         lines += ["", *(f"{name + ':':12} {path}" for name, path in self.paths.items()), *self.notes]
-        lines.append(f"{sum(self.seconds.values()):.0f} s: " + ", ".join(f"{k} {v:.0f} s" for k, v in self.seconds.items()))
+        lines.append(f"{sum(self.seconds.values()):.0f} s: "
+                     + ", ".join(f"{k} {v:.0f} s" for k, v in self.seconds.items()))
         lines.append("every grade is what it should be" if self.right else "A GRADE IS NOT WHAT IT SHOULD BE")
         return "\n".join([*lines, *_activation()])
 
     def as_dict(self) -> dict:
         """The report as JSON data."""
-        return {"lab": self.lab, "right": self.right, "paths": self.paths, "seconds": self.seconds, "notes": self.notes,
+        return {"lab": self.lab, "right": self.right, "paths": self.paths, "seconds": self.seconds,
+                "notes": self.notes,
                 "expected": self.expected, "grades": {g.learner: g.total for g in self.grades}}
 
 
 def _activation() -> list[str]:
-    """How a terminal finds `inferlab`; nothing where it does already, or where it is in no virtual environment."""
+    """How a terminal finds `inferlab`; empty where it does already, or outside a virtual environment."""
     if sys.prefix == sys.base_prefix or os.environ.get("VIRTUAL_ENV") == sys.prefix:
         return []
     return [f"Now, once a terminal: source {sys.prefix}/bin/activate (or write {sys.prefix}/bin/inferlab)"]
@@ -105,7 +111,7 @@ def demo(course: Course, *, lab: str | None = None, folder: Path | None = None,
     _grade(mine, lab, result, say)
     step("feedback", "writing feedback")
     for learner in result.expected:
-        done = feedback(mine, lab, learner)
+        done = write_feedback(mine, lab, learner, answers=True)
         if not done.success:
             raise CourseError(f"no feedback for {learner}: {done.error or done.log}")
     step("report", "reading the gradebook")
@@ -131,11 +137,11 @@ def _trace(result: Demo, say: Callable[[str], None]) -> None:
     """Draw a picture on the bundled model with every boundary recorded."""
     import torch
 
-    from inferlab.lab.setup import quiet
-    from inferlab.models import load_pipeline
+    from inferlab.lab.setup import hide_notices
+    from inferlab.models.pictures import load_pipeline
     from inferlab.trace import trace
 
-    quiet()
+    hide_notices()
     pipe = load_pipeline("bundled", "cpu")
     pipe.set_progress_bar_config(disable=True)
 
@@ -154,7 +160,8 @@ def _trace(result: Demo, say: Callable[[str], None]) -> None:
 
 
 def _copy_course(course: Course, folder: Path, lab: str) -> Course:
-    shutil.copytree(course.text(lab).parent, folder / "notebooks" / lab, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(course.text(lab).parent, folder / "notebooks" / lab,
+                    ignore=shutil.ignore_patterns("__pycache__"))
     if (course.root / "nbgrader_config.py").exists():
         shutil.copy(course.root / "nbgrader_config.py", folder / "nbgrader_config.py")
     (folder / "roster").mkdir()
@@ -172,8 +179,7 @@ def solved(course: Course, lab: str, learner: str, instead: dict[str, str] | Non
     for cell in nbformat.read(course.source(lab), as_version=4).cells:
         about = cell.metadata.get("inferlab", {})
         if name := about.get("exercise") or about.get("explain"):
-            own = "\n".join(line for line in cell.source.split("\n") if not any(mark in line for mark in SOLUTION))
-            answers[cell.id] = instead.get(name, own)
+            answers[cell.id] = instead.get(name, solution_text(cell.source))
     return fill_in(course, lab, learner, answers)
 
 
@@ -183,20 +189,21 @@ def fill_in(course: Course, lab: str, learner: str, answers: dict[str, str]) -> 
     for cell in notebook.cells:
         if "parameters" in cell.metadata.get("tags", []):
             lines = cell.source.split("\n")
-            cell.source = "\n".join(f'LEARNER = "{learner}"' if line.startswith("LEARNER") else line for line in lines)
+            cell.source = "\n".join(f'LEARNER = "{learner}"' if line.startswith("LEARNER") else line
+                                    for line in lines)
         cell.source = answers.get(cell.id, cell.source)
     notebook.metadata["inferlab"]["learner"] = learner
     return notebook
 
 
 def partly_wrong(course: Course, lab: str) -> list[WrongAnswer]:
-    """Two wrong answers for the sample: the last exercise's and the last explanation's that keep part of the points.
+    """Two wrong answers for the sample: the last exercise's and the last explanation's that keep some points.
 
     The last ones, because no later exercise builds on them.
     """
     path = course.text(lab)
-    blocks = read_blocks(path.read_text("utf-8"), path.name)[1]
-    wrong = read_wrong_answers(wrong_answers_path(path), checks_of(blocks))
+    blocks = read_lesson(path)
+    wrong = read_wrong_answers(path, blocks)
     chosen = []
     for kind in ("exercise", "explain"):
         names = [str(block.cell.metadata[kind]) for block in blocks if kind in block.cell.metadata]
@@ -214,25 +221,28 @@ def _hand_in(course: Course, lab: str, result: Demo) -> None:
     lost = sum(points[check] - kept for answer in wrong for check, kept in answer.keeps.items())
     inbox = result.folder / "handed-in"
     write_notebook(solved(course, lab, "ada"), inbox / "homework (1).ipynb")
-    write_notebook(solved(course, lab, "Grace Hopper", {a.exercise: a.source for a in wrong}), inbox / "final_FINAL.ipynb")
+    write_notebook(solved(course, lab, "Grace Hopper", {a.exercise: a.source for a in wrong}),
+                   inbox / "final_FINAL.ipynb")
     write_notebook(fill_in(course, lab, "blank", {}), inbox / f"{lab}.ipynb")
     result.notes.append("partly wrong: " + ", ".join(f"{a.exercise} ({a.name})" for a in wrong))
     result.expected = {"ada": sum(points.values()), "grace": sum(points.values()) - lost, "blank": 0.0}
     report = collect(course, [inbox], Roster.load(course.roster))
     if report.count("collected") != 3:
-        raise CourseError("collecting went wrong: " + "; ".join(f"{x.file}: {x.status} {x.notes}" for x in report.lines))
+        raise CourseError("collecting went wrong: " + "; ".join(f"{x.file}: {x.status} {x.notes}"
+                                                                for x in report.lines))
 
 
 def _grade(course: Course, lab: str, result: Demo, say: Callable[[str], None]) -> None:
-    def row(row: object, done: int, total: int) -> None:
-        say(f"    graded {done} of {total}: {row.student}")
+    def graded(row: BatchRow, done: int, total: int) -> None:
+        say(f"    graded {done} of {total}: {row.learner}")
 
-    options = {"workers": min(3, os.cpu_count() or 1), "on_row": row}
+    workers = min(3, os.cpu_count() or 1)
     try:
-        rows = grade_lab(course, lab, **options)
+        rows = grade_lab(course, lab, workers=workers, on_row=graded)
     except NoSandbox as error:
-        result.notes.append(f"GRADED WITHOUT THE SANDBOX, which cannot run here ({error}): these three are our own")
-        rows = grade_lab(course, lab, mode="none", **options)
-    failed = [f"{row.student}: {row.problem}" for row in rows if row.problem]
+        result.notes.append(f"GRADED WITHOUT THE SANDBOX, which cannot run here ({error}): these three are "
+                            "our own")
+        rows = grade_lab(course, lab, workers=workers, on_row=graded, mode="none")
+    failed = [f"{row.learner}: {row.problem}" for row in rows if row.problem]
     if failed:
         raise CourseError("grading went wrong: " + "; ".join(failed))

@@ -1,8 +1,8 @@
 """The roster: who is in the course, under which names their work may arrive.
 
-A CSV with the columns `id`, `name`, `aliases` (several, separated by `;`), `email`, and optionally `late_days`. Names are
-compared after Unicode NFKC, case folding and collapsing of white space, so that the same name typed on two keyboards is
-the same name; nothing is ever matched by likeness alone.
+A CSV with the columns `id`, `name`, `aliases` (several, separated by `;`), `email`, and optionally
+`late_days`. Names are compared after Unicode NFKC, case folding and collapsing of white space, so that the
+same name typed on two keyboards is the same name; nothing is ever matched by likeness alone.
 """
 
 import csv
@@ -34,10 +34,21 @@ class Learner:
         """Every text that stands for this learner: id, name both ways round, aliases, e-mail address."""
         names = [self.id, self.name, *self.aliases, self.email]
         for name in (self.name, *self.aliases):
-            words = name.split()
-            if len(words) > 1:
-                names += [f"{words[-1]}, {' '.join(words[:-1])}", f"{words[-1]} {' '.join(words[:-1])}"]
+            last, _, first = name.partition(",")  # a roster may have "Lovelace, Ada"
+            words = f"{first} {last}".split()
+            for number in range(len(words)):  # a family name may have several words
+                first, last = " ".join(words[:number]), " ".join(words[number:])
+                names += [f"{last}, {first}", f"{last} {first}"] if number else [last]
         return [name for name in names if name.strip()]
+
+    @property
+    def first_and_last(self) -> tuple[str, str]:
+        """The name in two parts, as nbgrader's gradebook has it: all words but the last, and the last."""
+        last, comma, first = (part.strip() for part in self.name.partition(","))
+        if comma:
+            return first, last
+        words = self.name.rpartition(" ")
+        return words[0], words[2]
 
 
 @dataclass(frozen=True)
@@ -49,7 +60,7 @@ class Roster:
 
     @classmethod
     def of(cls, learners: list[Learner]) -> "Roster":
-        """A roster of these learners. Raises `RosterError` for an id that occurs twice or cannot be a folder."""
+        """A roster of these learners. Raises `RosterError` for an id that comes twice or names no folder."""
         index: dict[str, set[str]] = {}
         seen: set[str] = set()
         for learner in learners:
@@ -67,7 +78,7 @@ class Roster:
 
     @classmethod
     def load(cls, path: Path) -> "Roster":
-        """Read the CSV at `path` (UTF-8, with or without BOM; comma, semicolon or tab). Raises `RosterError`."""
+        """Read the CSV at `path` (UTF-8; comma, semicolon or tab). Raises `RosterError`."""
         if not path.exists():
             raise RosterError(f"no roster at {path}; it is a CSV that begins with: id,name,aliases,email")
         try:
@@ -79,7 +90,8 @@ class Roster:
         rows = csv.DictReader(io.StringIO(text.replace("\r\n", "\n")), delimiter=delimiter)
         columns = {column: (column or "").strip().lower() for column in rows.fieldnames or []}
         if "id" not in columns.values():
-            raise RosterError(f"{path.name} has no column 'id'; it has {', '.join(columns.values()) or 'nothing'}")
+            raise RosterError(f"{path.name} has no column 'id'; it has "
+                              f"{', '.join(columns.values()) or 'nothing'}")
         learners = []
         for number, row in enumerate(rows, start=2):
             values = {columns[key]: (value or "").strip() for key, value in row.items() if key in columns}

@@ -1,16 +1,18 @@
-"""What a learner finds where the solution was: regions that are cut out of a released lab, and what replaces them.
+"""What learners find where the solution was: the regions that are cut out of a lab, and what replaces them.
 
-nbgrader's own `ClearSolutions` writes a Python stub into every solution cell. An explanation (`%%explain NAME`) is
-not Python: its stub is its own field names with nothing after the colon. `ClearLabSolutions` knows both.
+nbgrader's own `ClearSolutions` writes a Python stub into every solution cell. An explanation (`%%explain
+NAME`) is not Python: its stub is its own field names with nothing after the colon.
 """
 
+import copy
 import re
 
-from nbgrader.preprocessors import ClearSolutions
+from inferlab.grading.notebook import Cell, Notebook
 
 CODE_STUB = "# YOUR CODE HERE\nraise NotImplementedError()"
 SOLUTION = ("BEGIN SOLUTION", "END SOLUTION")
 HIDDEN = ("BEGIN HIDDEN TESTS", "END HIDDEN TESTS")
+PART = re.compile(r"\bcheck\.(?:part|slot)\(")
 EXPLAIN_LINE = re.compile(r"^\s*%%explain\s+(?P<name>\S+)")
 FIELD = re.compile(r"^\s*(?P<label>[A-Za-z][A-Za-z0-9 _/-]{0,40}?)\s*:(?!//)")
 
@@ -51,8 +53,10 @@ def region_lines(source: str, markers: tuple[str, str]) -> list[str]:
 
 
 def without_hidden_tests(source: str) -> str:
-    """`source` without its hidden tests, as nbgrader's `ClearHiddenTests` leaves it."""
-    return "\n".join(line for inside, lines in split_regions(source, HIDDEN) if not inside for line in lines)
+    """`source` without its hidden tests; the line `check.score()` then says how many parts are gone."""
+    kept = "\n".join(line for inside, lines in split_regions(source, HIDDEN) if not inside for line in lines)
+    later = sum(len(PART.findall(line)) for line in region_lines(source, HIDDEN))
+    return kept.replace("check.score()", f"check.score(later={later})") if later else kept
 
 
 def is_explanation(source: str) -> bool:
@@ -61,7 +65,7 @@ def is_explanation(source: str) -> bool:
 
 
 def field_names(lines: list[str]) -> list[str]:
-    """The labels of an explanation's lines, in order, each once: `["state: x", "axis: y"]` gives `["state", "axis"]`."""
+    """The labels of an explanation's lines, once each: `["state: x", "axis: y"]`: `["state", "axis"]`."""
     names = []
     for line in lines:
         match = FIELD.match(line)
@@ -91,14 +95,14 @@ def clear_explanation(source: str) -> str:
 
 
 def clear_code(source: str) -> str:
-    """A code exercise's released form, as `ClearLabSolutions` leaves it: each solution region becomes the stub."""
+    """A code exercise's released form, as `ClearLabSolutions` leaves it: stubs in place of the solution."""
     kept: list[str] = []
     lines = source.split("\n")
     split_regions(source, SOLUTION)  # raises on unbalanced markers
     inside = False
     for line in lines:
         if SOLUTION[0] in line:
-            indent = re.match(r"\s*", line).group(0)
+            indent = line[: len(line) - len(line.lstrip())]
             kept.extend(indent + stub for stub in CODE_STUB.split("\n"))
             inside = True
         elif SOLUTION[1] in line:
@@ -108,28 +112,17 @@ def clear_code(source: str) -> str:
     return "\n".join(kept)
 
 
-class ClearLabSolutions(ClearSolutions):
-    """nbgrader's `ClearSolutions`, with a stub of its own for `%%explain` cells."""
-
-    def preprocess_cell(self, cell, resources, cell_index):
-        """Clear one cell; an explanation keeps its field names, everything else is nbgrader's affair."""
-        if cell.cell_type == "code" and is_explanation(cell.source):
-            cell.source = clear_explanation(cell.source)
-            return cell, resources
-        return super().preprocess_cell(cell, resources, cell_index)
+def released_text(cell: Cell) -> str:
+    """A source cell's text as learners get it: no hidden tests, stubs in place of solutions."""
+    text = without_hidden_tests(cell["source"])
+    if cell["metadata"].get("nbgrader", {}).get("solution"):
+        text = clear_explanation(text) if is_explanation(text) else clear_code(text)
+    return text
 
 
-# What `c.GenerateAssignment.preprocessors` must be: nbgrader's own list with the one step that is ours.
-RELEASE_PREPROCESSORS = [
-    "nbgrader.preprocessors.IncludeHeaderFooter",
-    "nbgrader.preprocessors.LockCells",
-    "inferlab.grading.stubs.ClearLabSolutions",
-    "nbgrader.preprocessors.ClearOutput",
-    "nbgrader.preprocessors.CheckCellMetadata",
-    "nbgrader.preprocessors.ComputeChecksums",
-    "nbgrader.preprocessors.SaveCells",
-    "nbgrader.preprocessors.ClearHiddenTests",
-    "nbgrader.preprocessors.ClearMarkScheme",
-    "nbgrader.preprocessors.ComputeChecksums",
-    "nbgrader.preprocessors.CheckCellMetadata",
-]
+def released_view(source: Notebook) -> Notebook:
+    """A copy of the instructor's notebook with stubs for solutions and without hidden tests."""
+    view = copy.deepcopy(source)
+    for cell in view["cells"]:
+        cell["source"] = released_text(cell)
+    return view

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 MAX_VARIANTS = 16
-"""A lab that differs by learner has at most this many variants, so that references are computed once a variant."""
+"""The most variants of a lab that differs by learner: reference values are computed once for each."""
 
 
 def normalize(name: str) -> str:
@@ -28,7 +28,8 @@ def normalize(name: str) -> str:
         TypeError: if ``name`` is no string.
     """
     if not isinstance(name, str):
-        raise TypeError(f"a learner's name is text, not {type(name).__name__}: write LEARNER = \"your name or id\"")
+        raise TypeError(f"a learner's name is text, not {type(name).__name__}: "
+                        'write LEARNER = "your name or id"')
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return " ".join(folded.split())
 
@@ -36,9 +37,9 @@ def normalize(name: str) -> str:
 def variant(identity: str, lab: str, n: int) -> int:
     """The variant, 0 to ``n - 1``, that a learner gets in a lab.
 
-    The choice is a SHA-256 of the lab and the normalized identity, so it is the same on every machine, in every
-    Python version and in every process, and two labs give the same learner unrelated variants. Two spellings
-    of a name that :func:`normalize` brings together get the same variant.
+    The choice is a SHA-256 of the lab and the normalized identity, so it is the same on every machine, in
+    every Python version and in every process, and two labs give the same learner unrelated variants. Two
+    spellings of a name that :func:`normalize` brings together get the same variant.
 
     Args:
         identity: the learner's name or id.
@@ -54,9 +55,25 @@ def variant(identity: str, lab: str, n: int) -> int:
     return int.from_bytes(digest[:8], "big") % n
 
 
-def scattered(items: Iterable[T], text: Callable[[T], str] = str) -> list[T]:
-    """`items` in an order in which neighbours have nothing in common, the same on every machine: by the SHA-256 of `text` of each.
+def of_variant(variant: int, items: Iterable[T], text: Callable[[T], str] = str) -> T:
+    """The item that stands behind a variant's number: the one at this place of the :func:`scattered` items.
 
-    For what a variant's number picks: so that the number does not tell what was picked.
+    Raises:
+        ValueError: if ``variant`` is no place in the list.
+    """
+    order = scattered(items, text)
+    if not 0 <= variant < len(order):
+        raise ValueError(f"variant is 0 to {len(order) - 1}, not {variant}")
+    return order[variant]
+
+
+def scattered(items: Iterable[T], text: Callable[[T], str] = str) -> list[T]:
+    """`items` in an order that tells nothing about them and is the same on every machine.
+
+    What a variant's number picks comes from such a list, so that the number does not tell what was picked.
+
+    Args:
+        items: what is put in order, by the SHA-256 of its text.
+        text: gives the text of an item.
     """
     return sorted(items, key=lambda item: hashlib.sha256(text(item).encode()).digest())

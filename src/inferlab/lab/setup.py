@@ -10,8 +10,10 @@ import sys
 from dataclasses import dataclass
 from importlib.metadata import version
 
+import inferlab
+
+from . import identity
 from .identity import normalize
-from .identity import variant as _variant
 
 SOURCES = ("bundled", "full", "hub")
 _LAB_NAME = re.compile(r"(lab\d\d|practice)-[a-z0-9]+(-[a-z0-9]+)*")
@@ -37,13 +39,18 @@ class Lab:
 
     def variant(self, n: int) -> int:
         """This learner's variant of the lab, 0 to ``n - 1`` (see :func:`inferlab.lab.identity.variant`)."""
-        return _variant(self.learner, self.name, n)
+        return identity.variant(self.learner, self.name, n)
 
     def __str__(self) -> str:
         who = self.learner.strip() or "LEARNER is empty: write your name above"
-        versions = ", ".join(f"{p} {version(p).split('+')[0]}" for p in ("torch", "diffusers", "transformers"))
+        packages = ("torch", "diffusers", "transformers")
+        versions = ", ".join(f"{name} {version(name).split('+')[0]}" for name in packages)
         return f"{self.name} · {who} · {self.model} on {self.device} · seed {self.seed} · {versions}"
 
+
+SPINS = ("torch was imported before inferlab, so its idle threads keep the processor busy, and this notebook "
+         "can be very slow beside other programs: restart the kernel, and import torch after inferlab.")
+"""What `start` prints where the setting of `inferlab` about idle threads came too late."""
 
 _current: Lab | None = None
 
@@ -56,12 +63,15 @@ def current() -> Lab | None:
 def start(lab: str, learner: str = "", model: str = "bundled", device: str = "auto", seed: int = 0) -> Lab:
     """Set a notebook up and say in one line what it uses.
 
-    Quiets the libraries' import notices and progress bars, seeds Python and torch, registers ``%%explain`` when a
-    notebook is running, and remembers the lab for the checks.
+    Quiets the libraries' import notices and progress bars, seeds Python and torch, and remembers the lab for
+    the checks. In a notebook it also registers ``%%explain``, and from then on a slow cell says for how long
+    it has been running. A second line is printed only where torch was imported too early to run well on a
+    busy machine.
 
     Args:
         lab: the lab's full name, ``labNN-topic`` or ``practice-topic``.
-        learner: the learner's name or id; may be empty while exploring, and is then asked for in the printed line.
+        learner: the learner's name or id; may be empty while exploring, and is then asked for in the printed
+            line.
         model: where the model comes from: ``"bundled"``, ``"full"`` or ``"hub"``.
         device: ``"auto"`` (the GPU if there is one), ``"cpu"``, ``"cuda"`` or ``"cuda:N"``.
         seed: a non-negative integer.
@@ -72,7 +82,8 @@ def start(lab: str, learner: str = "", model: str = "bundled", device: str = "au
     Raises:
         ValueError: for a name, model, device or seed that cannot be used, saying what can.
         TypeError: if the learner's name is not text.
-        MemoryError: if ``model`` is ``"full"`` and the lab does not fit the device, with the bytes that it needs.
+        MemoryError: if ``model`` is ``"full"`` and the lab does not fit the device, with the bytes that it
+            needs.
     """
     global _current
     if not _LAB_NAME.fullmatch(lab):
@@ -82,52 +93,36 @@ def start(lab: str, learner: str = "", model: str = "bundled", device: str = "au
         raise ValueError(f"MODEL is one of {', '.join(SOURCES)}, not {model!r}")
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ValueError(f"SEED is a whole number from 0 to 2**32 - 1, not {seed!r}")
-    quiet(downloads=model != "hub")
-    from inferlab.models.fit import check_lab
+    _register_with_the_notebook()
+    hide_notices(downloads=model != "hub")
+    from inferlab.models.device import resolve_device
+
+    from .needs import check_lab
 
     state = Lab(lab, learner, model, resolve_device(device), seed)
     _seed(seed)
-    _register_explain()
     check_lab(lab, model, state.device)
     _current = state
     print(state)
+    if inferlab.TORCH_SPINS:
+        print(SPINS)
     return state
 
 
-def resolve_device(device: str) -> str:
-    """``"auto"`` to the device that is there; anything else is checked and returned.
-
-    Raises:
-        ValueError: if the device is unknown or this machine does not have it.
-    """
-    import torch
-
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    if device == "cpu":
-        return device
-    found = re.fullmatch(r"cuda(?::(\d+))?", device) if isinstance(device, str) else None
-    if found is None:
-        raise ValueError(f"DEVICE is auto, cpu, cuda or cuda:N, not {device!r}")
-    have = torch.cuda.device_count()
-    if int(found[1] or 0) >= have:
-        raise ValueError(f"DEVICE is {device!r}, but torch sees {have} CUDA device(s) here: use \"auto\" or \"cpu\"")
-    return device
-
-
-# What libraries log about themselves at their import, by logger: nothing that a learner could do anything about.
+# What libraries log about themselves when they are imported, by logger. A learner can do nothing about it.
 _NOTICES = {
     "transformers.utils.import_utils": "requires torchvision (not installed)",
     "torchao": "Failed to load",  # kernels for GPUs that this machine does not have
     "torch.utils._pytree": "is an Enum subclass and is now natively supported",  # said about torchao
     "diffusers.quantizers.torchao.torchao_quantizer": "Unable to import `torchao` Tensor objects",
+    "diffusers.models.modeling_utils": "should be kept in float32: []",  # at each cast, of no module at all
 }
 
 
 class _ImportNotice(logging.Filter):
     """Drops one notice of a library at its import and nothing else."""
 
-    def __init__(self, notice: str):
+    def __init__(self, notice: str) -> None:
         super().__init__()
         self.notice = notice
 
@@ -135,12 +130,12 @@ class _ImportNotice(logging.Filter):
         return self.notice not in record.getMessage()
 
 
-def quiet(downloads: bool = True) -> None:
+def hide_notices(downloads: bool = True) -> None:
     """Keep the libraries' import notices and progress bars out of the notebook; real warnings still show.
 
     Args:
-        downloads: also hide the hub's download bars. With ``MODEL = "hub"`` they are left on, since a download of
-            gigabytes should show its progress.
+        downloads: also hide the hub's download bars. With ``MODEL = "hub"`` they are left on, since a
+            download of gigabytes should show its progress.
     """
     for name, notice in _NOTICES.items():
         logger = logging.getLogger(name)
@@ -166,12 +161,14 @@ def _seed(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _register_explain() -> None:
-    """Register the ``%%explain`` magic if an IPython shell is running; a plain script has none to register with."""
+def _register_with_the_notebook() -> None:
+    """Register `%%explain` and the line about slow cells, if a notebook is running."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if shell is None:
         return
+    from .elapsed import show_elapsed
     from .explain import register
 
+    show_elapsed(shell)
     register(shell)

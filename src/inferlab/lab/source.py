@@ -1,4 +1,4 @@
-"""Shows the installed library's own source, a few dozen lines at most, with a note beside the lines it explains."""
+"""Shows a few dozen lines of the installed library's own source, with notes beside the lines they explain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_LINES = 60
 """More lines than this are no longer an excerpt."""
 
 STRICT = "INFERLAB_STRICT_SOURCE"
-"""When this environment variable is "1" a moved note is an error whatever version is installed: CI sets it."""
+"""CI sets this environment variable to "1": a moved note is then an error in every version of a library."""
 
 
 class MovedNote(LookupError):
@@ -23,7 +23,7 @@ class MovedNote(LookupError):
 
 
 @dataclass(frozen=True)
-class Line:
+class SourceLine:
     """One line shown: its number in the library's file, its text, and the note beside it ("" for none)."""
 
     number: int
@@ -38,11 +38,12 @@ class SourceView:
     Attributes:
         title: the dotted name of what is shown, with the package's version.
         blocks: the excerpts, each a tuple of lines; between two of them something was left out.
-        stale: "" when every note was found on its line; otherwise what a reader is told in place of the notes.
+        stale: "" when every note was found on its line; otherwise what a reader is told in place of the
+            notes.
     """
 
     title: str
-    blocks: tuple[tuple[Line, ...], ...]
+    blocks: tuple[tuple[SourceLine, ...], ...]
     stale: str = ""
 
     def __repr__(self) -> str:
@@ -59,25 +60,27 @@ def show_source(
     excerpts: Sequence[tuple[str, str]] = (),
     checked: str = "",
 ) -> SourceView:
-    """The source of a function or method as it is installed here, with each note beside the line it is tied to.
+    """The source of a function or method as it is installed here, with each note beside its line.
 
-    A line is named by a piece of its own text, which must occur in exactly one line of ``target``. Line numbers are
-    never used: they move with every release, and a note that moves with them explains the wrong line.
+    A line is named by a piece of its own text, which must occur in exactly one line of ``target``. Line
+    numbers are never used: they move with every release, and a note that moves with them explains the wrong
+    line.
 
     Args:
         target: a Python function, method or class whose source ``inspect`` can read.
         notes: piece of a line's text -> note on that line, one or two sentences.
-        excerpts: ``(first, last)`` pairs, each a piece of the first and of the last line to show, in the order of
-            the source; empty shows everything after the docstring.
+        excerpts: ``(first, last)`` pairs, each a piece of the first and of the last line to show, in the
+            order of the source; empty shows everything after the docstring.
         checked: the version of the library that the notes were written for.
 
     Returns:
-        A :class:`SourceView`. Where the installed version is not ``checked`` and a note has lost its line, the view
-        shows the source without any note and says so: no note is better than a note on the wrong line.
+        A :class:`SourceView`. Where the installed version is not ``checked`` and a note has lost its line,
+        the view shows the source without any note and says so: no note is better than a note on the wrong
+        line.
 
     Raises:
-        MovedNote: if a note or an edge has lost its line in the very version it was written for, or in any version
-            when ``INFERLAB_STRICT_SOURCE`` is "1". The message names the note.
+        MovedNote: if a note or an edge has lost its line in the very version it was written for, or in any
+            version when ``INFERLAB_STRICT_SOURCE`` is "1". The message names the note.
         ValueError: if the excerpts are more than 60 lines or out of order.
     """
     name = f"{target.__module__.split('.')[0]} {_version(target)}"
@@ -85,20 +88,21 @@ def show_source(
     lines, first = inspect.getsourcelines(target)
     lines = textwrap.dedent("".join(lines)).splitlines()
     try:
-        placed = {_find(lines, piece, f"the note {note[:60]!r}", title): note for piece, note in notes.items()}
-        ranges = [
-            (_find(lines, a, "the start of an excerpt", title), _find(lines, b, "the end of an excerpt", title))
-            for a, b in excerpts
-        ] or [(_body_start(target, lines), len(lines) - 1)]
+        placed = {_find(lines, piece, f"the note {note[:60]!r}", title): note
+                  for piece, note in notes.items()}
+        edges = [(_find(lines, start, "the start of an excerpt", title),
+                  _find(lines, end, "the end of an excerpt", title)) for start, end in excerpts]
+        ranges = edges or [(_body_start(target, lines), len(lines) - 1)]
     except MovedNote as moved:
         if os.environ.get(STRICT) == "1" or _version(target) == checked:
             raise
         stale = (
-            f"These notes were written for version {checked}; in {name} this method has changed, so they are left "
-            f"out rather than put beside the wrong lines. ({moved})"
+            f"These notes were written for version {checked}. In {name} this method has changed, so they are "
+            f"left out: they could stand beside the wrong lines. ({moved})"
         )
         start = _body_start(target, lines)
-        return SourceView(title, (_block(lines, start, min(len(lines), start + MAX_LINES) - 1, first, {}),), stale)
+        end = min(len(lines), start + MAX_LINES) - 1
+        return SourceView(title, (_block(lines, start, end, first, {}),), stale)
     _refuse_odd(ranges, placed, notes)
     return SourceView(title, tuple(_block(lines, a, b, first, placed) for a, b in ranges))
 
@@ -120,7 +124,7 @@ def _find(lines: list[str], piece: str, what: str, title: str) -> int:
 
 
 def _refuse_odd(ranges: list[tuple[int, int]], placed: dict[int, str], notes: Mapping[str, str]) -> None:
-    """Refuse what only an author can mend: excerpts that overlap or are too long, notes outside every excerpt."""
+    """Refuse what only an author can mend: excerpts that overlap or are too long, notes outside of them."""
     in_order = all(a <= b for a, b in ranges) and all(x[1] < y[0] for x, y in pairwise(ranges))
     if not in_order:
         raise ValueError("excerpts must follow each other in the order of the source, without overlap")
@@ -129,7 +133,8 @@ def _refuse_odd(ranges: list[tuple[int, int]], placed: dict[int, str], notes: Ma
         raise ValueError(f"{shown} lines are no excerpt: show at most {MAX_LINES}, in two or three excerpts")
     hidden = [n for i, n in placed.items() if not any(a <= i <= b for a, b in ranges)]
     if hidden or len(placed) < len(notes):
-        raise ValueError(f"each note needs a line of its own inside an excerpt; look at {hidden or list(notes)}")
+        raise ValueError("each note needs a line of its own inside an excerpt; "
+                         f"look at {hidden or list(notes)}")
 
 
 def _body_start(target: Callable, lines: list[str]) -> int:
@@ -142,9 +147,9 @@ def _body_start(target: Callable, lines: list[str]) -> int:
     return (ends[0 if one_line else min(1, len(ends) - 1)] + 1) if ends else 0
 
 
-def _block(lines: list[str], a: int, b: int, first: int, placed: dict[int, str]) -> tuple[Line, ...]:
+def _block(lines: list[str], a: int, b: int, first: int, placed: dict[int, str]) -> tuple[SourceLine, ...]:
     """The lines ``a`` to ``b`` with their numbers in the library's file."""
-    return tuple(Line(first + i, lines[i], placed.get(i, "")) for i in range(a, b + 1))
+    return tuple(SourceLine(first + i, lines[i], placed.get(i, "")) for i in range(a, b + 1))
 
 
 def _text_lines(view: SourceView) -> list[str]:
@@ -162,45 +167,43 @@ def _text_lines(view: SourceView) -> list[str]:
     return out
 
 
-def _indent(block: tuple[Line, ...]) -> int:
+def _indent(block: tuple[SourceLine, ...]) -> int:
     return min((len(x.text) - len(x.text.lstrip()) for x in block if x.text.strip()), default=0)
 
 
-# Styles stand on the elements themselves: JupyterLab strips a <style> block from a notebook that it does not trust yet.
-_TABLE = "border-collapse:collapse;width:100%;margin:4px 0 8px"
-_NUMBER = "text-align:right;vertical-align:top;padding:0 8px;border:none;opacity:0.5;width:3em"
-_CODE = "text-align:left;vertical-align:top;padding:0 8px;border:none;width:64%"
-_NOTED = _CODE + ";background:rgba(213,94,0,0.13)"
-_PRE = "margin:0;padding:0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere;font-size:11.5px;line-height:1.5;background:transparent;color:inherit;border:none"
-_NOTE = "text-align:left;vertical-align:top;padding:0 4px 4px 10px;border:none;border-left:3px solid #d55e00;line-height:1.4"
-_NO_NOTE = "border:none"
+# Styles stand on the elements: JupyterLab takes a <style> block out of a notebook that it does not trust yet.
+# A note stands beside the lines that follow it, and above them where the page is too narrow for two columns.
+_PIECE = "display:flex;flex-wrap:wrap-reverse;align-items:flex-end"
+_LINES = "flex:3 1 30em;min-width:0"
+_NOTE = "flex:1 1 15em;border-left:3px solid #d55e00;padding:2px 4px 4px 10px;line-height:1.4"
+_SPACE = "flex:1 1 15em"
+_LINE = "display:flex"
+_NOTED = _LINE + ";background:rgba(213,94,0,0.13)"
+_NUMBER = ("flex:none;width:3em;text-align:right;padding-right:8px;opacity:0.6;font-size:11.5px;"
+           "line-height:1.5")
+_CODE = ("flex:1;min-width:0;margin:0;padding:0;white-space:pre-wrap;overflow-wrap:anywhere;font-size:11.5px;"
+         "line-height:1.5;background:transparent;color:inherit;border:none")
 
 
 def _html(view: SourceView) -> str:
-    rows = []
-    for number, block in enumerate(view.blocks):
-        if number:
-            rows.append(f'<tr><td style="{_NUMBER}">&#8942;</td><td style="{_CODE}"></td><td style="{_NO_NOTE}"></td></tr>')
-        rows += _html_rows(block)
-    stale = f'<p style="border-left:3px solid #d55e00;padding:4px 10px">{html.escape(view.stale)}</p>' if view.stale else ""
-    return f'<div><b>{html.escape(view.title)}</b>{stale}<table style="{_TABLE}">{"".join(rows)}</table></div>'
+    left_out = '<div style="padding-left:2.2em;opacity:0.6">&#8942;</div>'
+    blocks = left_out.join(_html_block(block) for block in view.blocks)
+    stale = html.escape(view.stale)
+    warning = f'<p style="border-left:3px solid #d55e00;padding:4px 10px">{stale}</p>' if stale else ""
+    return f'<div style="max-width:75em"><b>{html.escape(view.title)}</b>{warning}{blocks}</div>'
 
 
-def _html_rows(block: tuple[Line, ...]) -> list[str]:
-    """One row a line. A note's cell spans the lines below it up to the next note, so that it has room."""
+def _html_block(block: tuple[SourceLine, ...]) -> str:
+    """An excerpt in pieces, one from each noted line to the next: so a note has room beside its piece."""
     common = _indent(block)
-    starts = [i for i, line in enumerate(block) if line.note]
-    rows = []
-    for i, line in enumerate(block):
-        side = ""
-        if line.note:
-            until = next((s for s in starts if s > i), len(block))
-            side = f'<td rowspan="{until - i}" style="{_NOTE}">{html.escape(line.note)}</td>'
-        elif not starts or i < starts[0]:
-            side = f'<td style="{_NO_NOTE}"></td>'
-        code = f'<pre style="{_PRE}">{html.escape(line.text[common:]) or " "}</pre>'
-        rows.append(
-            f'<tr style="background:transparent"><td style="{_NUMBER}">{line.number}</td>'
-            f'<td style="{_NOTED if line.note else _CODE}">{code}</td>{side}</tr>'
-        )
-    return rows
+    starts = sorted({0, len(block), *(i for i, line in enumerate(block) if line.note)})
+    return "".join(_html_piece(block[a:b], common) for a, b in pairwise(starts))
+
+
+def _html_piece(piece: tuple[SourceLine, ...], common: int) -> str:
+    lines = "".join(
+        f'<div style="{_NOTED if line.note else _LINE}"><span style="{_NUMBER}">{line.number}</span>'
+        f'<pre style="{_CODE}">{html.escape(line.text[common:]) or " "}</pre></div>' for line in piece)
+    note = html.escape(piece[0].note)
+    beside = f'<div style="{_NOTE}">{note}</div>' if note else f'<div style="{_SPACE}"></div>'
+    return f'<div style="{_PIECE}"><div style="{_LINES}">{lines}</div>{beside}</div>'

@@ -1,4 +1,4 @@
-"""Gives a lab its model: bundled with the package, at full size with random weights, or from the Hugging Face hub."""
+"""Gives a lab its model: bundled, at full size with random weights, or from the Hugging Face hub."""
 
 __all__ = ["cache_argument", "load_language_model", "load_pipeline"]
 
@@ -7,7 +7,7 @@ _LAZY = {"load_pipeline": "pictures", "load_language_model": "language", "cache_
          "preload": "pictures"}
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     if name in _LAZY:
         import importlib
 

@@ -1,4 +1,4 @@
-"""Keeps what the libraries print about themselves (a missing torchvision, progress of loading) out of a lab's cells."""
+"""Keeps what libraries print about themselves (missing parts, progress) out of a lab's cells."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def quiet(bars: bool = False) -> Iterator[None]:
-    """Inside the block, nothing below an error is logged, no Python warning is shown and, without ``bars``, no progress.
+    """Inside the block only errors are logged; no Python warning and, unless ``bars``, no progress shows.
 
-    For imports and for loading what we ship, where there is nothing a learner could do about a warning: transformers,
-    for one, logs a line for each image processor when torchvision is missing, at the first import of a pipeline.
-    Errors are still raised and logged, and afterwards everything is as it was.
+    For imports and for loading what we ship, where there is nothing a learner could do about a warning:
+    transformers, for one, logs a line for each image processor when torchvision is missing, at the first
+    import of a pipeline. Errors are still raised and logged, and afterwards everything is as it was.
     """
     disabled = logging.root.manager.disable
     logging.disable(max(disabled, logging.WARNING))
@@ -34,7 +34,7 @@ def quiet(bars: bool = False) -> Iterator[None]:
 
 
 def _progress_switches() -> list:
-    """The logging modules whose progress bars are on now: transformers', and diffusers' if it has been imported."""
+    """The logging modules whose progress bars are on now: transformers', and diffusers' if imported."""
     transformers = importlib.import_module("transformers.utils.logging")
     modules = [transformers, sys.modules.get("diffusers.utils.logging")]
     return [module for module in modules if module is not None and module.is_progress_bar_enabled()]

@@ -1,14 +1,32 @@
 """`with trace(pipe) as t:` records every boundary that data crosses while the block runs."""
 
+import difflib
 import json
 import time
+from collections.abc import Iterator
+from os import PathLike
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
-from . import boundary as records
-from . import changes, facts, fold, perfetto, spec, steps, table, view
-from .diff import Diff, compare
-from .instrument import Instrument
-from .placing import matches
-from .record import Recorder
+import torch
+
+from .reading import build, facts, residency
+from .reading.boundary import Boundary, Calls, Signatures
+from .reading.compare_traces import compare
+from .recording import signature
+from .recording.cuda_probe import open_probe
+from .recording.device_moves import device_and_dtype
+from .recording.instrument import Instrument
+from .recording.placement import fits
+from .recording.recorder import Recorder
+from .showing import lines, perfetto
+from .showing.changes_table import Diff
+from .showing.live import LivePrinter
+from .showing.table import Table
+from .showing.text import text_tree
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class trace:
@@ -16,24 +34,39 @@ class trace:
 
     targets   pipelines, nn.Modules, functions, bound methods, or pairs (object, "method name")
     depth     "components" (default): a pipeline's components and hidden steps, or a bare model's own parts;
-              "all": every module; or a glob such as "unet.down_blocks.*", a compiled regular expression, or a list
+              "all": every module; or a glob such as "unet.down_blocks.*", a compiled regular expression, or a
+              list
     also      further callables to record, in the same forms as targets
-    live      True prints each boundary as it happens (identical steps once, with a count); or a function of a line
-    keep      glob(s) of boundaries whose tensors are cloned and kept in `boundary.kept`; nothing is kept without it
-    memory    on a CUDA device: True reads the allocator at coarse boundaries; "peaks" also resets its high-water
-              mark at each, so that every boundary has its own peak (changes what torch.cuda.max_memory_allocated()
-              says afterwards); False reads nothing. On a CPU nothing is read, each boundary has `bytes_out`;
-              "tensors" counts the bytes of all live tensors on any device by watching every operation (slow)
-    gpu_time  "coarse" (default) times components and hidden steps by CUDA events; False does not
+    live      True prints each coarse boundary as it happens (identical steps once, with a count); or a
+              function of a line
+    keep      glob(s) of boundaries whose tensors are cloned and kept in `boundary.kept`; nothing is kept
+              without it
+    memory    on a CUDA device: True reads the allocator at coarse boundaries; "peaks" also resets its
+              high-water mark at each, so that every boundary has its own peak (changes what
+              torch.cuda.max_memory_allocated() says afterwards); False reads nothing. On any device:
+              "tensors" counts the bytes of all live tensors by watching every operation (slow). On a CPU the
+              other values read nothing. Every boundary has `bytes_out`
+    gpu_time  "coarse" (default) times coarse boundaries by CUDA events; False does not
 
-    The output of what runs in the block is bit-identical to an untraced run and uses the same random numbers. All
-    wraps are gone after the block, whether it raised or not. Times are host times; no device is waited for before
-    the end of the block.
+    All boundaries are coarse but the inner modules that depth="all" adds, where `keep` does not name them.
+
+    The output of what runs in the block is bit-identical to an untraced run and uses the same random numbers.
+    All wraps are gone after the block, whether it raised or not. Times are host times; no device is waited
+    for before the end of the block. Calls that cannot be recorded are said in `notes`.
+
+    Raises TypeError for a target that cannot be traced, ValueError for an option that does not exist.
     """
 
     def __init__(
-        self, *targets, depth="components", also=(), live=False, keep=None, memory=True, gpu_time="coarse"
-    ):
+        self,
+        *targets: Any,
+        depth: Any = "components",
+        also: Any = (),
+        live: Any = False,
+        keep: Any = None,
+        memory: bool | str = True,
+        gpu_time: bool | str = "coarse",
+    ) -> None:
         if not targets:
             raise TypeError("trace() needs something to trace: a pipeline, a module or a callable")
         if isinstance(depth, str) and not depth:
@@ -45,14 +78,11 @@ class trace:
         self._targets, self._also = targets, also if isinstance(also, (list, set)) else _listed(also)
         self._options = {"depth": depth, "keep": keep}
         self._live, self._memory, self._gpu_time = live, memory, gpu_time
-        self._open = None
+        self._open: Trace | None = None
 
     def __enter__(self) -> "Trace":
         if self._open is not None:
             raise RuntimeError("this trace was already used: call trace(...) again for a second block")
-        from .device import open_probe
-        from .live import LivePrinter
-
         recorder = Recorder()
         instrument = Instrument(recorder, **self._options)
         self._open = result = Trace(recorder, instrument)
@@ -64,20 +94,22 @@ class trace:
                 instrument.add_target(target)
             if self._live:
                 recorder.on_close = LivePrinter(recorder, None if self._live is True else self._live)
-            recorder.probe = open_probe(recorder, instrument, self._memory, self._gpu_time)
+            recorder.probe = open_probe(instrument.components, self._memory, bool(self._gpu_time))
             result._started(self._targets)
         except BaseException:
             instrument.remove()
             raise
         return result
 
-    def __exit__(self, kind, error, traceback) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        assert self._open is not None, "Python enters a block before it leaves it"
         self._open._finish()
-        self._targets = self._also = ()
-        return False
+        self._targets, self._also = (), []
 
 
-def _listed(also):
+def _listed(also: Any) -> list:
     """One callable or several: a pair (object, "name") is one."""
     if isinstance(also, tuple) and not (len(also) == 2 and isinstance(also[1], str)):
         return list(also)
@@ -95,25 +127,21 @@ class Trace:
     t.facts()                             names -> values, e.g. {"unet.calls": 20, ...}
     """
 
-    def __init__(self, recorder: Recorder, instrument: Instrument):
+    def __init__(self, recorder: Recorder, instrument: Instrument) -> None:
         self._recorder, self._instrument = recorder, instrument
-        self._built = None
-        self._coarse_keys: dict = {}
+        self._signatures = Signatures(recorder.keys)
+        self._built: list[Boundary] | None = None
         self.closed = False
-        self.started = self.ended = 0
-        self.wall_start = time.time()
-        self.notes: list = recorder.notes
+        self.title = ""
+        self.started = self.ended = 0  # ns on the host's clock
+        self.notes: list[str] = recorder.notes
         self.aliases = instrument.aliases
-        self.residency_at_start: dict = {}
+        self.residency_at_start: dict[str, str | None] = {}
 
-    def _started(self, targets) -> None:
-        from torch.nn import Module
-
-        from .moves import residency
-
+    def _started(self, targets: tuple) -> None:
         for name, part in self._instrument.components.items():
-            if isinstance(part, Module):
-                self.residency_at_start[name] = residency(part)[0]
+            if isinstance(part, torch.nn.Module):
+                self.residency_at_start[name] = device_and_dtype(part)[0]
         self.title = ", ".join(_title(target) for target in targets)
         self.started = time.perf_counter_ns()
 
@@ -126,105 +154,69 @@ class Trace:
         if self._recorder.on_close is not None:
             self._recorder.on_close.close()
             self._recorder.on_close = None
-        self._recorder.table = {}
+        self._recorder.numbers = {}
         self.closed = True
 
-    # -- what was recorded -------------------------------------------------------------------------------------
+    # -- what was recorded -----------------------------------------------------------------------------------
 
     @property
-    def boundaries(self) -> list:
+    def boundaries(self) -> list[Boundary]:
         """Every boundary in the order in which it began, inferred ones in their place."""
         if self._built is not None:
             return self._built
-        found = records.from_records(self, self._recorder)
-        steps.number_steps(found)
-        found = steps.infer_guidance(found, self._inferred)
-        for index, boundary in enumerate(found):
-            boundary.index = index
-        for boundary in found:
-            if boundary.inferred and boundary.parent is not None:
-                siblings = boundary.parent.children
-                siblings.append(boundary)
-                siblings.sort(key=lambda b: b.index)
-        changes.mark_changes(found)
+        found = build.boundaries(self._recorder, self._signatures, self.aliases)
         if self.closed:
             self._built = found
         return found
 
-    def _inferred(self, denoiser, step, note):
-        made = records.Boundary(
-            self, "guidance", "inferred", "guidance", (), denoiser.end_ns, denoiser.end_ns, step.thread
-        )
-        made._views = (view.Fields(noise_pred=denoiser.outputs), step.inputs[next(iter(step.inputs))])
-        made.inferred, made.step, made.note = True, step.step, note
-        made.parent, made.level = step.parent, step.level
-        return made
+    def find(self, name: Any = "*", *, kind: str | None = None, step: int | None = None) -> Calls:
+        """The boundaries of a name, in order.
 
-    def _inputs(self, signature, parameters):
-        if signature < 0:
-            return records.empty_call()
-        return view.view_call(self._recorder.keys[signature], parameters)
+        name   exact ("scheduler.step"), a glob ("unet.*") or a compiled regular expression
+        kind, step   only those of this kind, of this step
 
-    def _output(self, signature):
-        return records.key_view(self._recorder, signature)
-
-    def _coarse(self, signature):
-        if signature < 0:
-            return signature
-        if signature not in self._coarse_keys:
-            self._coarse_keys[signature] = spec.coarse(self._recorder.keys[signature])
-        return self._coarse_keys[signature]
-
-    def find(self, name: str = "*", *, kind: str | None = None, step: int | None = None) -> records.Calls:
-        """The boundaries of a name, in order: exact ("scheduler.step"), a glob ("unet.*") or a regular expression.
-
-        Copies that a pipeline made of a component ("scheduler#2") count under the component's name.
+        Copies that a pipeline made of a component have the component's name; `boundary.note` says which copy
+        it is.
         """
-        found = records.Calls()
+        found = Calls()
         for boundary in self.boundaries:
             if kind is not None and boundary.kind != kind:
                 continue
             if step is not None and boundary.step != step:
                 continue
-            if (
-                boundary.name == name
-                or matches(boundary.name, name)
-                or matches(_without_copy(boundary.name), name)
-            ):
+            if boundary.name == name or fits(boundary.name, name):
                 found.append(boundary)
         return found
 
-    def __getitem__(self, name: str) -> records.Calls:
+    def __getitem__(self, name: Any) -> Calls:
         """As `find`, but a name that never occurred is a KeyError that lists near names."""
         found = self.find(name)
         if not found:
-            import difflib
-
             names = sorted({boundary.name for boundary in self.boundaries})
             near = difflib.get_close_matches(str(name), names, n=5, cutoff=0.4) or names[:12]
             raise KeyError(f"no boundary named {name!r} in this trace; there are: {', '.join(near)}")
         return found
 
-    def __contains__(self, name: str) -> bool:
+    def __contains__(self, name: Any) -> bool:
         return bool(self.find(name))
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Boundary]:
         return iter(self.boundaries)
 
     def __len__(self) -> int:
         return len(self.boundaries)
 
     @property
-    def names(self) -> list:
+    def names(self) -> list[str]:
         """The names of all boundaries, each once, in order of first appearance."""
         return list(dict.fromkeys(boundary.name for boundary in self.boundaries))
 
     @property
-    def devices(self) -> list:
+    def devices(self) -> list[torch.device]:
         """The torch devices of all tensors that crossed a boundary, in order of first appearance."""
-        found: dict = {}
+        found: dict[torch.device, None] = {}
         for key in self._recorder.keys:
-            found.update(dict.fromkeys(spec.devices_in(key)))
+            found.update(dict.fromkeys(signature.devices_in(key)))
         return list(found)
 
     @property
@@ -243,57 +235,44 @@ class Trace:
         peaks = [b.memory["peak"] for b in self.boundaries if b.memory and b.memory.get("peak") is not None]
         return max(peaks, default=None)
 
-    def residency(self) -> list:
-        """Where every component's weights were when each boundary began: a list of {"boundary", "name", "where"}.
+    def residency(self) -> list[dict]:
+        """Where the weights were when each boundary began: a list of {"boundary", "name", "where"}.
 
-        Components start where they were when the block began and change with the recorded moves. Moves of single
-        layers (sequential and group offload) are boundaries of kind "move", but leave their component's place alone.
+        Components start where they were when the block began and change with the recorded moves. Moves of
+        single layers (sequential and group offload) are boundaries of kind "move", but leave their
+        component's place alone.
         """
-        where = dict(self.residency_at_start)
-        found = []
-        events = []
-        for boundary in self.boundaries:
-            if boundary.level <= 1 or (boundary.kind == "move" and boundary.moved_name in where):
-                events.append((boundary.start_ns, 1, boundary))
-            if boundary.moved:
-                events.append((boundary.end_ns, 0, boundary))
-        for _, begins, boundary in sorted(events, key=lambda event: event[:2]):
-            if not begins:
-                if boundary.moved["module"] not in where:
-                    continue
-                where[boundary.moved["module"]] = boundary.moved["to"]
-            else:
-                found.append({"boundary": boundary.index, "name": boundary.name, "where": dict(where)})
-        return found
+        return residency.residency(self.boundaries, self.residency_at_start)
 
-    # -- for reading -------------------------------------------------------------------------------------------
+    # -- for reading -----------------------------------------------------------------------------------------
 
-    def rows(self) -> list:
+    def rows(self) -> list[dict]:
         """All boundaries as plain dicts (see `Boundary.row`)."""
         return [boundary.row() for boundary in self.boundaries]
 
-    def frame(self):
+    def frame(self) -> "pandas.DataFrame":
         """All boundaries as a pandas DataFrame, one row each."""
         import pandas
 
         return pandas.DataFrame(self.rows())
 
-    def table(self, unfold: bool = False, level: int | None = None, width: int | None = None):
+    def table(self, unfold: bool = False, level: int | None = None, width: int | None = None) -> Table:
         """The table of boundaries: text when printed, HTML in a notebook.
 
         unfold   True shows every step of a loop instead of one line with a count
         level    how deep to show nested boundaries (None: all)
         width    columns of the text version (None: the terminal's)
         """
-        return table.Table(self, unfold=unfold, level=level, width=width)
+        return Table(self.boundaries, self._heading(), self.notes, self._only_device(), unfold, level, width)
 
     def tree(self, unfold: bool = False) -> str:
         """Names, nested as they were called, with counts."""
-        return table.tree_text(self, unfold)
+        return text_tree(self._heading(), self.boundaries, unfold)
 
-    def perfetto(self, path=None):
-        """The timeline in Chrome's trace format, as a dict; written to `path` when given (returns the path then)."""
-        data = perfetto.timeline(self)
+    def perfetto(self, path: str | PathLike | None = None) -> Any:
+        """The timeline in Chrome's trace format: a dict, or the `path` where it was written."""
+        other = {"steps": self.steps, "notes": list(self.notes)}
+        data = perfetto.timeline(self.boundaries, self.title, self.started, other)
         if path is None:
             return data
         with open(path, "w", encoding="utf-8") as file:
@@ -301,35 +280,37 @@ class Trace:
         return path
 
     def diff(self, other: "Trace", slower: float = 1.5) -> Diff:
-        """What differs between this trace and another; times count when they grew by more than the factor `slower`."""
-        return compare(self, other, slower)
+        """What differs in another trace; times count when they grew by more than the factor `slower`."""
+        return Diff(compare(self.boundaries, other.boundaries, slower))
 
     def facts(self) -> dict:
-        """Names -> values of what was seen: calls, shapes, dtypes, devices, bytes, argument values."""
-        return facts.facts(self)
+        """Names -> values of what was seen: calls, shapes, dtypes, devices, bytes, argument values.
 
-    def groups(self):
-        """The folded view of the outermost boundaries (see fold.py)."""
-        folder = fold.Folder()
-        return folder.groups([boundary for boundary in self.boundaries if boundary.parent is None]), folder
+        "steps", "boundaries" and "ms" are those of the whole run; for the others see `reading.facts`.
+        """
+        run = {"steps": self.steps, "boundaries": len(self)}
+        return run | facts.facts(self.boundaries) | {"ms": self.ms}
 
-    def __str__(self):
+    def _only_device(self) -> str:
+        """The device of all tensors, "" where there are several or none."""
+        devices = {str(device) for device in self.devices}
+        return devices.pop() if len(devices) == 1 else ""
+
+    def _heading(self) -> str:
+        return lines.heading(self.title, len(self), self.steps, self.ms, self._only_device())
+
+    def __str__(self) -> str:
         return str(self.table())
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         state = "" if self.closed else " (running)"
         return f"<Trace of {getattr(self, 'title', '?')}: {len(self)} boundaries, {self.ms:.0f} ms{state}>"
 
-    def _repr_html_(self):
+    def _repr_html_(self) -> str:
         return self.table()._repr_html_()
 
 
-def _title(target) -> str:
+def _title(target: Any) -> str:
     if isinstance(target, tuple):
         return f"{getattr(target[0], '__name__', type(target[0]).__name__)}.{target[1]}"
     return getattr(target, "__qualname__", type(target).__name__)
-
-
-def _without_copy(name: str) -> str:
-    head, mark, tail = name.partition("#")
-    return head + tail.lstrip("0123456789") if mark else name

@@ -1,7 +1,7 @@
-"""Flashcards: one source file of cards, a widget that remembers what is due, and a print view, one card a page.
+"""Flashcards: a file of cards, a widget that remembers which are due, and a page to print.
 
     show_cards("inference")                        in a notebook
-    inferlab cards inference --to cards.html       to print
+    inferlab cards inference --to cards.html       to print, one card a page
     show_cards("inference", "our-cards.toml")      a course's own cards after the bundled ones
 
 A file of cards is TOML: see `inference.toml` beside this module.

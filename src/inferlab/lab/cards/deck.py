@@ -1,4 +1,7 @@
-"""A set of flashcards and the files it is read from: one TOML file a set, which a course extends with files of its own."""
+"""A set of flashcards and the files it is read from.
+
+A set is one TOML file. A course adds cards of its own in further files.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,14 @@ _FIELDS = {"id", "question", "answer", "see"}
 
 @dataclass(frozen=True)
 class Card:
-    """One flashcard. `id` is what progress is kept under, so that wording may change; `see` names a lab, or is empty."""
+    """One flashcard.
+
+    Attributes:
+        id: what progress is kept under, so that the wording may change.
+        question: its front.
+        answer: its back.
+        see: a lab that says more; may be empty.
+    """
 
     id: str
     question: str
@@ -70,16 +80,19 @@ def _path(source: str | Path) -> Path:
     if Path(source).is_file():
         return Path(source)
     names = ", ".join(sorted(path.stem for path in BUNDLED.glob("*.toml")))
-    raise FileNotFoundError(f"there are no cards {str(source)!r}: give the path of a TOML file, or one of {names}")
+    raise FileNotFoundError(f"there are no cards {str(source)!r}: "
+                            f"give the path of a TOML file, or one of {names}")
 
 
 def _card(entry: object, where: str) -> Card:
     if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
         raise ValueError(f"{where}: every field is text in quotes")
-    unknown, missing = set(entry) - _FIELDS, {"id", "question", "answer"} - {k for k, v in entry.items() if v.strip()}
-    if unknown or missing:
-        raise ValueError(f"{where}: " + "; ".join(
-            [f"unknown {', '.join(sorted(unknown))}"] * bool(unknown) + [f"{', '.join(sorted(missing))} is missing"] * bool(missing)))
+    unknown = sorted(set(entry) - _FIELDS)
+    if unknown:
+        raise ValueError(f"{where}: unknown {', '.join(unknown)}")
+    missing = sorted({"id", "question", "answer"} - {name for name, value in entry.items() if value.strip()})
+    if missing:
+        raise ValueError(f"{where}: {', '.join(missing)} is missing")
     if not _ID.fullmatch(entry["id"]):
         raise ValueError(f"{where}: an id is lower-case words with hyphens, not {entry['id']!r}")
     return Card(**{name: value.strip() for name, value in entry.items()})

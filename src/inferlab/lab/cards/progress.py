@@ -1,4 +1,7 @@
-"""What a learner knows, kept in a small file: a card that is known comes back later each time, one that is not, at once."""
+"""Which cards a learner knows, kept in a small file.
+
+A card that is known comes back later each time. A card that is not known comes back at once.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +13,22 @@ from pathlib import Path
 
 from .deck import Card
 
-#: Days until a card is due again after it was known once, twice, ... in a row (boxes as in Leitner's file of cards).
 DAYS = (1, 3, 7, 14, 30)
+"""Days until a card is due again after it was known once, twice, ... in a row (Leitner's boxes)."""
 
 
 class Progress:
-    """Card id -> how often it was known in a row, and the day on which it is due again.
+    """`boxes` says for each card's id how often it was known in a row, and on which day it is due again.
 
     Args:
-        file: a JSON file beside the notebook; it is made with the first answer.
+        file: a JSON file beside the notebook; the first answer makes it.
         today: gives the day, as `datetime.date`.
 
     Raises:
-        ValueError: the file is there, but was not made by this class; it is left as it is.
+        ValueError: the file is there, but this class did not make it; it is left as it is.
     """
 
-    def __init__(self, file: Path, today: Callable[[], date] = date.today):
+    def __init__(self, file: Path, today: Callable[[], date] = date.today) -> None:
         self.file, self.today = Path(file), today
         self.boxes: dict[str, tuple[int, date]] = {}
         if self.file.exists():
@@ -33,14 +36,15 @@ class Progress:
                 for card, (box, due) in json.loads(self.file.read_text("utf-8")).items():
                     self.boxes[card] = (int(box), date.fromisoformat(due))
             except (ValueError, TypeError, AttributeError) as error:
-                raise ValueError(f"{self.file.name} holds no progress that can be read ({error}): move it away, or mend it") from error
+                raise ValueError(f"{self.file.name} holds no progress that can be read ({error}): "
+                                 "move it away, or mend it") from error
 
     def due(self, cards: Iterable[Card]) -> list[Card]:
-        """The cards to be asked today, in order: new ones, and those whose day has come."""
+        """The cards to ask today, in order: new ones, and those whose day has come."""
         return [card for card in cards if card.id not in self.boxes or self.boxes[card.id][1] <= self.today()]
 
     def answer(self, card: Card, known: bool) -> date:
-        """Note an answer and save; the day on which the card is due again (today, if it was not known)."""
+        """Note an answer and save it; returns the day on which the card is due again."""
         box = self.boxes.get(card.id, (0, None))[0] + 1 if known else 0
         due = self.today() + timedelta(days=DAYS[min(box, len(DAYS)) - 1] if known else 0)
         self.boxes[card.id] = (box, due)

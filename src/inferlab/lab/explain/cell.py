@@ -14,13 +14,15 @@ MAX_LINES = 300
 
 _MAGIC = re.compile(r"^[ \t]*%%explain(?:[ \t]+([^\s#]+))?[^\n]*(?:\n|$)")
 _LABEL = re.compile(
-    r"^[ \t]*(?:[-*+>#][ \t]*)*[*_`]{0,3}([A-Za-z][A-Za-z0-9]*(?:[ _./\u2010-\u2015-][A-Za-z0-9]+){0,2})[ \t]*[*_`]{0,3}[ \t]*"
+    r"^[ \t]*(?:[-*+>][ \t]*)*[*_`]{0,3}([A-Za-z][A-Za-z0-9]*(?:[ _./\u2010-\u2015-][A-Za-z0-9]+){0,2})"
+    r"[ \t]*[*_`]{0,3}[ \t]*"
     r"(?::|\uff1a|=(?!=))[ \t]*[*_`]{0,3}(.*)$"
 )
-_MARKER = re.compile(r"^[ \t]*#{1,4}[ \t]*(?:BEGIN|END) SOLUTION[ \t]*$")
-"""What nbgrader puts around a lab's own answer, in its source: no text of the explanation."""
+_NOTE = re.compile(r"^[ \t]*#")
+"""A learner's own note, or what nbgrader puts around a lab's own answer: no text of the explanation."""
+_STEERS = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Signs that steer a terminal or turn the direction of a text: shown as a sign that is not read."""
 _SAME = {"tradeoff": "trade-off", "trade-offs": "trade-off", "tradeoffs": "trade-off", "trade": "trade-off"}
-COMMON_LABELS = ("state", "axis", "trade-off", "shape", "gain", "cost")
 
 
 def canonical(label: str) -> str:
@@ -40,6 +42,8 @@ class Explanation:
     parts: tuple[tuple[str, str], ...]
     body: str = ""
     problems: tuple[str, ...] = field(default=())
+    cut: bool = False
+    """Whether something was left out because the cell is too long; `problems` then say what."""
 
     def fields(self, known: tuple[str, ...] | None = None) -> dict[str, str]:
         """Field name -> text. With `known`, a line such as `result: ...` whose label the lab never asked
@@ -65,26 +69,27 @@ def parse(text: str, name: str = "") -> Explanation:
     """Read a whole cell (with its `%%explain NAME` line) or its body alone (then `name` says which).
 
     A label is up to three words at the start of a line, then `:` or `=`; list markers and Markdown emphasis
-    around it are ignored. Lines without a label go on with the field above.
+    around it are ignored. Lines without a label go on with the field above; lines that begin with `#` are
+    the learner's notes and are left out.
     """
-    problems = []
-    text = str(text).replace("\r\n", "\n").replace("\r", "\n")
-    if len(text) > MAX_CELL:
-        problems.append(f"The cell has {len(text):,} characters; only the first {MAX_CELL:,} are read.")
-        text = text[:MAX_CELL]
-    text = text.lstrip("\ufeff\n")
+    text = _STEERS.sub("\ufffd", str(text).replace("\r\n", "\n").replace("\r", "\n"))
+    long = ((len(text), MAX_CELL, "characters"), (text.count("\n"), MAX_LINES, "lines"))
+    problems = [
+        f"The cell has {many:,} {what}; only the first {most:,} are read."
+        for many, most, what in long
+        if many > most
+    ]
+    cut = bool(problems)
+    text = text[:MAX_CELL].lstrip("\ufeff\n")
     magic = _MAGIC.match(text)
     if magic:
         name = magic.group(1) or name
-        text = text[magic.end():]
+        text = text[magic.end() :]
     elif text.lstrip().startswith("%%"):
         problems.append("The first line is not `%%explain NAME`.")
     parts: list[tuple[str, list[str]]] = [("", [])]
-    lines = text.split("\n")
-    if len(lines) > MAX_LINES:
-        problems.append(f"The cell has {len(lines):,} lines; only the first {MAX_LINES} are read.")
-    for line in lines[:MAX_LINES]:
-        if _MARKER.match(line):
+    for line in text.split("\n")[:MAX_LINES]:
+        if _NOTE.match(line):
             continue
         found = _LABEL.match(line) if len(line) < 20_000 or ":" in line[:80] or "=" in line[:80] else None
         if found:
@@ -96,13 +101,7 @@ def parse(text: str, name: str = "") -> Explanation:
         read = read[1:]
     elif read:
         problems.append("There is text before the first label; it belongs to no field.")
-    labels = Counter(label for label, _ in read if label in COMMON_LABELS)
+    labels = Counter(label for label, _ in read if label)
     for label in sorted(label for label, times in labels.items() if times > 1):
         problems.append(f"`{label}:` appears more than once; its texts are read together.")
-    return Explanation(name=name, parts=read, body=text, problems=tuple(problems))
-
-
-def stub(fields: tuple[str, ...], name: str = "") -> str:
-    """The empty form that a learner fills in: one `label: ` line a field."""
-    head = f"%%explain {name}\n" if name else ""
-    return head + "".join(f"{label}: \n" for label in fields)
+    return Explanation(name, read, text, tuple(problems), cut)

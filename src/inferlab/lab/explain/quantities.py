@@ -1,57 +1,69 @@
 """Reads shapes, dtypes, byte counts, times, ratios and counts in the forms in which people write them."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from .listed import listed
+_SMALL = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+NUMBER_WORDS = {word: i for i, word in enumerate(_SMALL)} | {"single": 1, "hundred": 100, "thousand": 1000}
+for _ten, _word in enumerate(_TENS, 2):
+    NUMBER_WORDS |= {_word: 10 * _ten} | {f"{_word}-{_SMALL[i]}": 10 * _ten + i for i in range(1, 10)}
 
-_SMALL = listed("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-          "seventeen eighteen nineteen")
-_TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")
-NUMBER_WORDS = {word: i for i, word in enumerate(_SMALL)} | {word: 10 * (i + 2) for i, word in enumerate(_TENS)}
-NUMBER_WORDS |= {f"{t}-{u}": 10 * (i + 2) + j for i, t in enumerate(_TENS) for j, u in enumerate(_SMALL[:10]) if j}
-NUMBER_WORDS |= {"single": 1, "hundred": 100, "thousand": 1000}
 
-_UNITS = {"b": 1, "byte": 1, "bytes": 1, "bit": 0.125, "bits": 0.125}
-for _i, _p in enumerate("kmgt", 1):
-    _long = ("kilo", "mega", "giga", "tera")[_i - 1]
-    _bin = ("kibi", "mebi", "gibi", "tebi")[_i - 1]
-    _UNITS |= {f"{_p}b": 1000**_i, f"{_p}ib": 1024**_i, f"{_long}byte": 1000**_i, f"{_long}bytes": 1000**_i,
-               f"{_bin}byte": 1024**_i, f"{_bin}bytes": 1024**_i, f"{_p}bytes": 1000**_i, f"{_p}bs": 1000**_i}
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "msec": 1e-3, "millisecond": 1e-3,
-            "milliseconds": 1e-3, "microseconds": 1e-6, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0,
-            "seconds": 1.0, "min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0}
-_DTYPES = {
-    "float16": "fp16 float16 f16 half half-precision halfprecision", "float32": "fp32 float32 f32 single-precision",
-    "bfloat16": "bf16 bfloat16", "float64": "fp64 float64 f64 double-precision", "int8": "int8 i8 8-bit 8bit",
-    "uint8": "uint8 u8", "int4": "int4 4-bit 4bit nf4", "int32": "int32 i32", "int64": "int64 i64 long", "bool": "bool",
-    "float8": "fp8 float8 float8_e4m3fn float8_e5m2",
-}
-_DTYPE_OF = {alias: name for name, aliases in _DTYPES.items() for alias in aliases.split()}
+def _spelled(names: dict) -> dict:
+    """Each way to write a thing -> the thing."""
+    return {name: thing for thing, ways in names.items() for name in ways.split()}
 
-_NUM = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?(?:e[+-]?\d+)?"
+
+_SECONDS = _spelled(
+    {
+        1e-9: "ns",
+        1e-6: "us µs μs microseconds",
+        1e-3: "ms msec millisecond milliseconds",
+        1.0: "s sec secs second seconds",
+        60.0: "min mins minute minutes",
+    }
+)
+_DTYPES = _spelled(
+    {
+        "float16": "fp16 float16 f16 half half-precision halfprecision",
+        "float32": "fp32 float32 f32 single-precision",
+        "bfloat16": "bf16 bfloat16",
+        "float64": "fp64 float64 f64 double-precision",
+        "int8": "int8 i8 8-bit 8bit",
+        "uint8": "uint8 u8",
+        "int4": "int4 4-bit 4bit nf4",
+        "int32": "int32 i32",
+        "int64": "int64 i64 long",
+        "bool": "bool",
+        "float8": "fp8 float8 float8_e4m3fn float8_e5m2",
+    }
+)
+
+
+def _any(words: list[str]) -> str:
+    """A pattern of any of `words`, the longest first."""
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_NUM = r"(?<![\w.,])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)"
 _DIM = r"(?:[a-z]{1,12}[ \t]{0,2}[=:][ \t]{0,2})?\d{1,7}"
-_SHAPE = re.compile(
-    r"(?:torch\.size[ \t]{0,2}\([ \t]{0,2})?[\[(][ \t]{0,3}(" + _DIM + r"(?:[ \t]{0,3}[,;x×*][ \t]{0,3}" + _DIM
-    + r"){1,7})[ \t]{0,3},?[ \t]{0,3}[\])]"
-    + r"|(?<![\w.,])(" + r"\d{1,7}(?:[ \t]{0,2}[x×*][ \t]{0,2}\d{1,7}){1,7}" + r")(?![\w*×]|\.\d)"
-    + r"|(?<![\w.,])(" + r"\d{1,7}(?:[ \t]{1,2}(?:by|times)[ \t]{1,2}\d{1,7}){1,7}" + r")(?![\w])"
-    + r"|(?<![\w.,])(" + r"\d{1,6}(?:,[ \t]{0,2}\d{1,6}){3,6}" + r")(?![\w]|,[ \t]{0,2}\d|\.\d)", re.IGNORECASE)
-_ONE_DIM = re.compile(r"[\[(][ \t]{0,2}(\d{1,7}),[ \t]{0,2}[\])]|torch\.size\(\[(\d{1,7})\]\)", re.IGNORECASE)
-_DTYPE = re.compile(r"(?<![\w.])(?:torch\.)?(" + "|".join(sorted(map(re.escape, _DTYPE_OF), key=len, reverse=True))
-                    + r")(?:[ -]?precision)?(?![\w-])", re.IGNORECASE)
-_BYTES = re.compile(r"(?<![\w.,])(" + _NUM + r")[ \t-]{0,2}(" + "|".join(sorted(_UNITS, key=len, reverse=True))
-                    + r")(?![\w])", re.IGNORECASE)
-_TIME = re.compile(r"(?<![\w.,])(" + _NUM + r")[ \t-]{0,2}(" + "|".join(sorted(_SECONDS, key=len, reverse=True))
-                   + r")(?![\w])", re.IGNORECASE)
-_PERCENT = re.compile(r"(?<![\w.,])(" + _NUM + r")[ \t]{0,2}(?:%|percent\b|per cent\b)", re.IGNORECASE)
-_RATIO = re.compile(r"(?<![\w.,])(" + _NUM + r")[ \t]{0,1}(?:x|×|-fold|fold|times)(?![\w])", re.IGNORECASE)
-_COUNT = re.compile(r"(?<![\w.,])(" + _NUM + r")(?![\w]|[.,]\d)", re.IGNORECASE)
-_DIGIT = re.compile(r"\d")
-_SEP = r"[ \t-]{1,2}"
-_WORD_COUNT = re.compile(
-    r"\b((?:" + "|".join(_TENS) + r")(?:" + _SEP + r"(?:" + "|".join(_SMALL[1:10]) + r"))?|"
-    + "|".join(sorted([*_SMALL, "hundred", "thousand", "single"], key=len, reverse=True)) + r")\b", re.IGNORECASE)
+_DIMS = _DIM + r"(?:[ \t]{0,3}[,;x×*][ \t]{0,3}" + _DIM + r"){1,7}"
+_SHAPES = (
+    r"(?:torch\.size[ \t]{0,2}\([ \t]{0,2})?[\[(][ \t]{0,3}(" + _DIMS + r")[ \t]{0,3},?[ \t]{0,3}[\])]",
+    r"(?<![\w.,])(\d{1,7}(?:[ \t]{0,2}[x×*][ \t]{0,2}\d{1,7}){1,7})(?![\w*×]|\.\d)",
+    r"(?<![\w.,])(\d{1,7}(?:[ \t]{1,2}(?:by|times)[ \t]{1,2}\d{1,7}){1,7})(?![\w])",
+    r"(?<![\w.,])(\d{1,6}(?:,[ \t]{0,2}\d{1,6}){3,6})(?![\w]|,[ \t]{0,2}\d|\.\d)",
+)
+_ONE_DIM = r"[\[(][ \t]{0,2}(\d{1,7}),[ \t]{0,2}[\])]|torch\.size\(\[(\d{1,7})\]\)"
+_DTYPE = rf"(?<![\w.])(?:torch\.)?({_any(list(_DTYPES))})(?:[ -]?precision)?(?![\w-])"
+_UNIT = r"(?:kilo|mega|giga|tera|kibi|mebi|gibi|tebi)bytes?|[kmgt](?:i?b|bytes|bs)|bytes?|bits?|b"
+_BELOW_100 = rf"(?:{_any(_TENS)})(?:[ \t-]{{1,2}}(?:{_any(_SMALL[1:10])}))?"
+_WORDS = rf"\b({_BELOW_100}|{_any([*_SMALL, 'hundred', 'thousand', 'single'])})\b"
 
 
 @dataclass(frozen=True)
@@ -67,21 +79,31 @@ class Quantity:
 
     def is_like(self, fact: object) -> bool:
         """Whether a fact of a trace (a shape, a dtype, a number) says the same. A byte count may be rounded
-        as people round it (to 3%, decimal or binary units)."""
+        as people round it (to one in its last digit, at most 3%, decimal or binary units)."""
         if self.kind == "shape":
             return isinstance(fact, (tuple, list)) and tuple(fact) == self.value
         if self.kind == "dtype":
             return str(fact).removeprefix("torch.") == self.value
-        if isinstance(fact, bool) or not isinstance(fact, (int, float)):
+        if isinstance(fact, bool) or not isinstance(fact, int | float):
+            return False
+        if not isinstance(self.value, int | float):
             return False
         if self.kind == "bytes":
-            return any(abs(self.value * k - fact) <= 0.03 * max(abs(fact), 1) for k in rounded(self.text))
+            digits = re.sub(r"\D+", "", self.text).strip("0")
+            near = min(0.03, 1 / max(int(digits or 1), 1))
+            return any(abs(self.value * k - fact) <= near * max(abs(fact), 1) for k in rounded(self.text))
         return abs(self.value - fact) <= 1e-6 * max(abs(fact), 1.0)
 
 
+def _power(unit: str) -> int:
+    """Of what power of a thousand, or of 1024, a unit of bytes is."""
+    return {"k": 1, "m": 2, "g": 3, "t": 4}.get(unit[:1], 0)
+
+
 def rounded(text: str) -> tuple[float, ...]:
+    """The factors that a unit may stand for: `KB` is 1000 or 1024 bytes, `KiB` is 1024."""
     unit = re.sub(r"[\d.,\s-]", "", text.casefold())
-    power = {"k": 1, "m": 2, "g": 3, "t": 4}.get(unit[:1], 0)
+    power = _power(unit)
     return (1.0,) if not power or "i" in unit[:2] or "ib" in unit else (1.0, 1.024**power)
 
 
@@ -94,42 +116,54 @@ def number(text: str) -> float:
     return int(value) if value.is_integer() and abs(value) < 1e15 else value
 
 
-def _dims(text: str) -> tuple[int, ...]:
-    return tuple(int(d) for d in re.findall(r"\d+", re.sub(r"[a-z]+[ \t]*[=:]", "", text.casefold())))
+def _dims(m: re.Match) -> tuple[int, ...]:
+    text = next(group for group in m.groups() if group).casefold()
+    return tuple(int(d) for d in re.findall(r"\d+", re.sub(r"[a-z]+[ \t]*[=:]", "", text)))
+
+
+def _dtype(m: re.Match) -> str | None:
+    alias, whole = m.group(1).casefold(), m.group().casefold()
+    everyday = alias in ("half", "long", "bool") and "precision" not in whole and "torch" not in whole
+    return None if everyday else _DTYPES[alias]
+
+
+def _bytes(m: re.Match) -> float | None:
+    unit = m.group(2).casefold()
+    if re.fullmatch("[KMGT]?b", m.group(2)):  # a bit is no byte
+        return None
+    one = 0.125 if unit.startswith("bit") else (1024 if unit[1:3] in ("ib", "eb") else 1000) ** _power(unit)
+    return number(m.group(1)) * one
+
+
+_KINDS: tuple[tuple[str, re.Pattern, Callable[[re.Match], object]], ...] = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE), value)
+    for kind, pattern, value in (
+        ("shape", "|".join(_SHAPES), _dims),
+        ("shape", _ONE_DIM, _dims),
+        ("dtype", _DTYPE, _dtype),
+        ("bytes", rf"{_NUM}[ \t-]{{0,2}}({_UNIT})(?![\w])", _bytes),
+        ("time", rf"{_NUM}[ \t-]{{0,2}}({_any(list(_SECONDS))})(?![\w])",
+         lambda m: number(m[1]) * _SECONDS[m[2].casefold()]),
+        ("percent", rf"{_NUM}[ \t]{{0,2}}(?:%|percent\b|per cent\b)", lambda m: number(m[1]) / 100),
+        ("ratio", rf"{_NUM}[ \t]{{0,1}}(?:x|×|-fold|fold|times)(?![\w])", lambda m: number(m[1])),
+        ("count", rf"{_NUM}(?![\w]|[.,]\d)", lambda m: number(m[1])),
+        ("word", _WORDS, lambda m: NUMBER_WORDS[re.sub(r"[ \t-]+", "-", m[1].casefold())]),
+    )
+)
+"""The kinds of amount in the order in which they are looked for: a shape before the counts in it."""
 
 
 def find_quantities(text: str) -> list[Quantity]:
-    """Every amount in `text`, in order, each character in at most one of them (a shape before a count)."""
+    """Every amount in `text`, in order, each character in at most one of them."""
+    text = text.replace("\u0131", "?")  # a letter that some functions fold to i, and others do not
     taken = bytearray(len(text))
     found: list[Quantity] = []
-
-    def add(kind: str, match: re.Match, value: object) -> None:
-        if not any(taken[match.start():match.end()]):
-            taken[match.start():match.end()] = b"\1" * (match.end() - match.start())
-            found.append(Quantity(kind, value, match.group(0).strip(), match.start(), match.end()))
-
-    digits = _DIGIT.search(text) is not None
-    for m in _SHAPE.finditer(text) if digits else ():
-        add("shape", m, _dims(next(g for g in m.groups() if g)))
-    for m in _ONE_DIM.finditer(text) if digits else ():
-        add("shape", m, (int(m.group(1) or m.group(2)),))
-    for m in _DTYPE.finditer(text):
-        alias = m.group(1).casefold()
-        if alias in ("half", "long", "bool") and "precision" not in m.group(0).casefold() and "torch" not in m.group(0):
-            continue
-        add("dtype", m, _DTYPE_OF[alias])
-    for m in _BYTES.finditer(text) if digits else ():
-        if m.group(2).casefold() not in ("b",) or m.group(2) == "B":
-            add("bytes", m, number(m.group(1)) * _UNITS[m.group(2).casefold()])
-    for m in _TIME.finditer(text) if digits else ():
-        add("time", m, number(m.group(1)) * _SECONDS[m.group(2).casefold()])
-    for m in _PERCENT.finditer(text) if digits else ():
-        add("percent", m, number(m.group(1)) / 100)
-    for m in _RATIO.finditer(text) if digits else ():
-        add("ratio", m, number(m.group(1)))
-    for m in _COUNT.finditer(text) if digits else ():
-        add("count", m, number(m.group(1)))
-    for m in _WORD_COUNT.finditer(text):
-        word = re.sub(r"[ \t-]+", "-", m.group(1).casefold())
-        add("count", m, NUMBER_WORDS[word])
+    digits = re.search(r"\d", text) is not None
+    for kind, pattern, value in _KINDS if digits else [one for one in _KINDS if one[0] in ("dtype", "word")]:
+        for m in pattern.finditer(text):
+            amount = None if any(taken[m.start() : m.end()]) else value(m)
+            if amount is not None:
+                taken[m.start() : m.end()] = b"\1" * (m.end() - m.start())
+                name = "count" if kind == "word" else kind
+                found.append(Quantity(name, amount, m.group().strip(), m.start(), m.end()))
     return sorted(found, key=lambda q: q.start)

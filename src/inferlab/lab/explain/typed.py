@@ -1,125 +1,138 @@
-"""Grades typed lines exactly: `shape: (2, 4, 16, 16)`, `calls: 20`, `dtype: fp16`, `cost: latency up`."""
+"""Grades typed lines exactly: `shape: (2, 4, 16, 16)`, `calls: 20`, `bytes: 604 KiB`, `dtype: fp16`."""
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase as fnmatch
 
 from .cell import Explanation
-from .directions import effects, quantity_table
-from .negation import negators
 from .outcome import Outcome, award, deny, review
-from .phrases import Table
 from .quantities import Quantity, find_quantities, rounded
-from .words import clean, odd_alphabet, phrase, sentences
+from .tokens import stem
 
-MAX_LINE = 200
-_SIGNS = {1: "up", -1: "down", 0: "unchanged"}
+LONGEST = 200
+"""Characters of a typed line."""
+CALCULATES = re.compile(r"\d\s*[*×/+]\s*[(\d]|\d\s+[-−]\s*[(\d]|\d\s*x\s*\d|\)\s*[*×/+-]")
+WORKING = re.compile(r"(?<=\w)\s+\(=?[\d\s.,*×x/+−-]+\)")
+"""A calculation in brackets, behind its result."""
+KNOWN = frozenset(
+    "unet vae decoder model target draft transformer scheduler call step token row block layer head byte "
+    "pass time position slot exchange stage request page tile shape size torch dtype number weight value "
+    "score the a an of in all total together altogether is are it and exactly element length".split()
+)
+"""Words that say what is counted; "20 dozen", "half of 20" and "20 per step" are other numbers."""
+NUMBERS = frozenset(("count", "bytes", "ratio"))
+MEASURED = NUMBERS | {"percent", "time"}
+SHORT_DTYPES = {"half": "float16", "long": "int64", "bool": "torch.bool", "float": "float32"}
 
 
-def typed(explanation: Explanation, label: str, expected: object, *, tolerance: float = 0.0,
-          terms: dict[str, str] | None = None) -> Outcome:
+def entries_of(line: str, kinds: frozenset[str], label: str = "") -> tuple[list[Quantity], str]:
+    """The different amounts of these kinds in a typed line, and what stands beside them and is not known.
+
+    The view and the grader read so. `2, 4, 16` or `77 768` on a line of its own is a shape. Of a calculation
+    the result behind `=` counts, or the one before its brackets.
+    """
+    line, beside = unicodedata.normalize("NFKC", line), ""
+    if kinds & NUMBERS:
+        line = WORKING.sub(lambda m: " " if CALCULATES.search(m[0]) else m[0], line)
+        before, equals, line = line.rpartition("=")
+        beside = re.sub(r"[\d*×/+−-]", " ", before) if CALCULATES.search(before) else before + equals
+        if CALCULATES.search(line):
+            return [], ""
+    if kinds == {"dtype"}:
+        line = SHORT_DTYPES.get(line.strip(" .`").casefold(), line)
+    every = find_quantities(line)
+    found = [one for one in every if one.kind in kinds and not re.search(r"[x×]$|fold$", one.text.casefold())]
+    if kinds == {"shape"} and every and all(one.kind == "count" and type(one.value) is int for one in every):
+        if not _without(line, every).strip(" ,;x()[]`"):
+            found = [Quantity("shape", tuple(one.value for one in every), line, 0, len(line))]
+    names = (re.findall(r"[a-z]+(?= ?[=:])", one.text.casefold()) for one in found)
+    odd = [several for several in names if "".join(name[0] for name in several) not in ("", "bchw", "nchw")]
+    beside += " " + _without(line, found) + " ".join(map(" ".join, odd))
+    different = {(one.kind, one.value): one for one in reversed(found)}
+    return list(different.values())[::-1], _unknown(beside, label.casefold())
+
+
+def _without(line: str, found: list[Quantity]) -> str:
+    return "".join(c for at, c in enumerate(line) if not any(q.start <= at < q.end for q in found))
+
+
+def _unknown(text: str, label: str) -> str:
+    """What of `text` is no word that is `KNOWN` or the label's, nor "per token" where the label asks that."""
+    own = label.split("-")
+    said = "|".join(map(re.escape, own))
+    text = re.sub(rf"\b(?:per|for|in) (?:each |every |one |a )?({said})\b", " ", text, flags=re.IGNORECASE)
+    words = re.findall(r"[^\W\d]+|[^\s.,:;`*()\[\]]", text)
+    return " ".join(word for word in words if stem(word) not in KNOWN | set(map(stem, own)))
+
+
+def typed(explanation: Explanation, label: str, expected: object, *, tolerance: float = 0.0) -> Outcome:
     """Grade one typed line against what the trace of the re-run says.
 
-    `expected`: a shape (tuple or list of ints; list several shapes as a list of tuples), a number (bytes, when
-    the line gives a unit; `tolerance` is relative), a dtype name such as "float16", or one or several
-    directions ("latency down", or ("quality up", "fidelity up"): any of them, and nothing else).
-    `terms` names a lab's own quantities: {"unet calls": "unet calls, model calls"}.
-    Award when the line says exactly that; deny when it says something else, nothing, or several things;
-    review only when a direction line is in words that the engine does not know.
+    Args:
+        explanation, label: the cell as it was parsed, and the field.
+        expected: a shape (a tuple of ints, or a list of shapes of which any is right), a number (of bytes,
+            where the line gives a unit), or a dtype's name such as "float16".
+        tolerance: relative, for numbers.
+
+    Returns:
+        award when the line says exactly that; deny when it says something else, nothing, or several things;
+        review when a word or a sign beside the value is not known.
+
+    Raises:
+        TypeError: if `expected` is none of these.
     """
-    line = explanation.get(label)
-    if not line.strip():
+    kinds, right, wants = _wanted(expected)
+    line = unicodedata.normalize("NFKC", explanation.get(label)).strip()
+    if not line:
         return deny(f"`{label}:` is empty.")
-    if len(line) > MAX_LINE:
+    if len(line) > LONGEST:
         return deny(f"`{label}:` is {len(line)} characters long; it wants one short entry.")
-    odd = odd_alphabet(line)
-    if odd:
-        return deny(f"`{label}:` has {odd}.", (line,))
-    text = clean(line)
-    if _is_direction(expected):
-        return _direction(label, text, (expected,) if isinstance(expected, str) else tuple(expected), terms)
-    return _amount(label, text, expected, tolerance)
-
-
-def _is_direction(expected: object) -> bool:
-    if isinstance(expected, str):
-        return " " in expected.strip()
-    return isinstance(expected, (tuple, list, set, frozenset)) and all(isinstance(e, str) for e in expected) and bool(expected)
-
-
-def _amount(label: str, text: str, expected: object, tolerance: float) -> Outcome:
-    if isinstance(expected, str):
-        wanted, kinds, what = [expected.removeprefix("torch.")], {"dtype"}, "a dtype such as `float16`"
-        text = {"half": "float16", "long": "int64", "bool": "torch.bool", "float": "float32"}.get(text.strip(" .").casefold(), text)
-    elif isinstance(expected, (tuple, list)) and expected and isinstance(expected[0], (tuple, list)):
-        wanted, kinds, what = [tuple(e) for e in expected], {"shape"}, "one shape such as `(2, 3)`"
-    elif isinstance(expected, (tuple, list)):
-        wanted, kinds, what = [tuple(expected)], {"shape"}, "one shape such as `(2, 3)`"
-    elif isinstance(expected, (int, float)) and not isinstance(expected, bool):
-        wanted, kinds, what = [expected], {"count", "bytes", "ratio", "percent", "time"}, "one number"
-    else:
-        raise TypeError(f"expected {expected!r}: give a shape, a number, a dtype's name or a direction")
-    found = [q for q in find_quantities(text) if q.kind in kinds]
-    if kinds == {"shape"} and not found:
-        found = _bare_shape(text)
-    if negators(sentences(text)[0].tokens if sentences(text) else ()):
-        return deny(f"`{label}:` says what it is not; it wants {what}.", (text,))
-    values = {(q.kind, q.value) for q in found}
-    if not found:
-        return deny(f"`{label}:` has no entry that can be read; it wants {what}.", (text,))
-    if len(values) > 1:
-        return deny(f"`{label}:` has {len(values)} entries; it wants {what}.", tuple(q.text for q in found))
+    found, beside = entries_of(line, kinds, label)
+    if len(found) != 1:
+        many = len(found) or "no"
+        return deny(f"`{label}:` has {many} entries that can be read; it wants {wants}.", (line,))
     said = found[0]
-    if any(_near(said, w, tolerance) if tolerance and said.kind == "bytes" else said.is_like(w) or _near(said, w, tolerance) for w in wanted):
+    if beside:
+        return review(f"`{label}:` “{beside}” is not read beside {said.text}; it wants {wants}.", (line,))
+    if any(_is(said, value, tolerance) for value in right):
         return award(f"`{label}:` {said.text} is what the run shows.", (said.text,))
     return deny(f"`{label}:` {said.text} is not what the run shows.", (said.text,))
 
 
-def _near(said: Quantity, wanted: object, tolerance: float) -> bool:
-    if tolerance <= 0 or not isinstance(wanted, (int, float)) or not isinstance(said.value, (int, float)):
-        return False
-    return any(abs(said.value * k - wanted) <= tolerance * max(abs(wanted), 1e-12) for k in (rounded(said.text) if said.kind == "bytes" else (1.0,)))
+def named(explanation: Explanation, label: str, names: Mapping[str, str], told: Mapping[str, str]) -> Outcome:
+    """Grade a typed name by its words alone: a line with another word or several names is for a person.
+
+    Args:
+        names: the words that say each name, `*` for any ending; those of "" say nothing.
+        told: why a name is wrong; "" for the one that is right.
+    """
+    line = unicodedata.normalize("NFKC", explanation.get(label)).casefold()
+    words = re.findall(r"\w+|[^\s.,:;`*()]", re.sub(r"(?<=\w)-(?=\w)", " ", line))
+    said = {next((n for n in names if any(fnmatch(w, way) for way in names[n].split())), None) for w in words}
+    if not words:
+        return deny(f"`{label}:` is empty.")
+    if len(said - {""}) != 1 or None in said:
+        return review(f"`{label}:` wants one of {', '.join(filter(None, names))}.", (line,))
+    wrong = told.get(str(*said - {""}), "another one is right.")
+    return deny(f"`{label}:` {wrong}", (line,)) if wrong else award(f"`{label}:` {line} is right.", (line,))
 
 
-def _bare_shape(text: str) -> list[Quantity]:
-    """`2, 4, 16` or `77 768` on a line of its own is a shape."""
-    counts = [q for q in find_quantities(text) if q.kind in ("count", "shape")]
-    rest = text
-    for q in reversed(counts):
-        rest = rest[:q.start] + rest[q.end:]
-    if counts and all(q.kind == "count" and isinstance(q.value, int) for q in counts) and not rest.strip(" ,;x()[]"):
-        return [Quantity("shape", tuple(q.value for q in counts), text.strip(), 0, len(text))]
-    return []
+def _wanted(expected: object) -> tuple[frozenset[str], list, str]:
+    """The kinds of amount that a line must hold, the values that are right, and how it is asked for."""
+    if isinstance(expected, str) and " " not in expected.strip():
+        return (frozenset({"dtype"}), [expected.removeprefix("torch.")], "a dtype such as `float16`")
+    if isinstance(expected, Sequence) and not isinstance(expected, str) and expected:
+        several = expected if isinstance(expected[0], Sequence) else [expected]
+        return (frozenset({"shape"}), [tuple(one) for one in several], "one shape such as `(2, 3)`")
+    if isinstance(expected, int | float) and not isinstance(expected, bool):
+        return (NUMBERS if isinstance(expected, int) else MEASURED, [expected], "one number")
+    raise TypeError(f"expected {expected!r}: give a shape, a number or a dtype's name")
 
 
-def _directions(text: str, table: Table) -> set[tuple[str, int]]:
-    out = set()
-    for sentence in sentences(text):
-        for e in effects(sentence, table):
-            name, sign = e.quantity, e.sign
-            if e.quantity == "speed":
-                name, sign = "time", -sign
-            if e.negated:
-                name = f"not {name}"
-            out.add((name, sign))
-    return out
-
-
-def _direction(label: str, text: str, expected: tuple[str, ...], terms: dict[str, str] | None) -> Outcome:
-    extra = {phrase(item): (name, 1) for name, items in (terms or {}).items() for item in (name + "," + items).split(",")}
-    table = quantity_table({k: v for k, v in extra.items() if k})
-    read = {e: _directions(clean(e), table) for e in expected}
-    if unread := [e for e, found in read.items() if not found]:
-        raise ValueError(f"no direction can be read in {unread!r}: write a quantity and up or down, like 'latency down', "
-                         "and name in `terms` a quantity that is the lab's own")
-    wanted = set().union(*read.values())
-    signed = text.strip()
-    if signed[:1] in "+-" and signed[1:].strip():
-        text = signed[1:].strip() + (" up" if signed[0] == "+" else " down")
-    said = _directions(text, table)
-    shown = tuple(sorted(f"{q} {_SIGNS[s]}" for q, s in said))
-    if not said:
-        return review(f"`{label}:` could not be read as a quantity that this lab knows and its direction, like `latency down`.", (text,))
-    if any((q, -s) in said for q, s in said if s) or any(q.startswith("not ") for q, _ in said):
-        return deny(f"`{label}:` says two opposite things, or says what does not happen.", shown)
-    if said <= wanted:
-        return award(f"`{label}:` {', '.join(shown)}.", shown)
-    if said & wanted and not any((q, -s) in wanted for q, s in said):
-        return review(f"`{label}:` says more than one thing; one quantity and its direction is asked for.", shown)
-    return deny(f"`{label}:` {', '.join(shown)} is not what this choice does.", shown)
+def _is(said: Quantity, wanted: object, tolerance: float) -> bool:
+    if tolerance and isinstance(wanted, int | float) and isinstance(said.value, int | float):
+        units = rounded(said.text) if said.kind == "bytes" else (1.0,)
+        return any(abs(said.value * unit - wanted) <= tolerance * max(abs(wanted), 1e-12) for unit in units)
+    small = said.kind == "bytes" and isinstance(wanted, int | float) and wanted < 1024  # no size: a count
+    return said.is_like(wanted) and not small

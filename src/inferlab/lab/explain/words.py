@@ -1,217 +1,166 @@
-"""Turns a text into sentences of tokens: cleaned of look-alike characters, stemmed, amounts recognised."""
+"""The words that an explanation may be composed of, as a lab lists them, and the table that shows them."""
 
-import re
-import unicodedata
+import html
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
-from .quantities import Quantity, find_quantities
+from .cell import Explanation, canonical
+from .claims import Claims
+from .outcome import Outcome, review
+from .reader import read_field
+from .table import Entries, Found, Phrase, Rows
+from .tokens import joined_lines
+from .typed import MEASURED
 
-_QUOTES = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201b": "'", "\u2032": "'", "`": " ", "\u201c": '"', "\u201d": '"',
-                         "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2212": "-", "\u2013": "-", "\u2014": ";",
-                         "\u2026": ".", "\u21d2": "\u2192", "\u27f6": "\u2192", "\u2191": " up ", "\u2193": " down ",
-                         "\u2197": " up ", "\u2198": " down ", "*": " ", "\u00b7": " ", "\u2022": " ", "~": " ", "\u2248": " "})
-_INVISIBLE = re.compile("[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
-                        "\ufff9-\ufffb\U000e0000-\U000e0fff]")
-_STEP_NAMES = (
-    (re.compile(r"\bx[ _]?\{?\(?t[ ]?-[ ]?(?:1|dt)\)?\}?|\bx[ _]?(?:prev|next)\b|\bx_?\{?t\+1\}?", re.IGNORECASE), "x_prev"),
-    (re.compile(r"\bx[ _]?\{?\(?t\)?\}?(?![\w'])|\bz_?t\b", re.IGNORECASE), "x_t"),
-)
-_TOKEN = re.compile(
-    r"(?P<arrow>-+>|=+>|\u2192)|(?P<word>[^\W\d_][\w]*(?:\.[^\W\d_]\w*)*(?:'[^\W\d_]{1,3})?)|(?P<end>[.!?]+(?=\s|$|[\"')\]])|[;\n]+)"
-    r"|(?P<punct>[,:()\[\]/=+<>|-])|(?P<other>\S)")
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One word, amount, arrow or mark. `word` is casefolded, `stem` its stem; `amount` is set for amounts."""
-
-    word: str
-    stem: str
-    kind: str
-    start: int
-    end: int
-    amount: Quantity | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """A sentence (or what stands between semicolons and line ends) as tokens, marks included."""
-
-    tokens: tuple[Token, ...]
-    text: str
-
-    @property
-    def words(self) -> tuple[Token, ...]:
-        return tuple(t for t in self.tokens if t.kind in ("word", "amount"))
-
-
-def script(ch: str) -> str:
-    """The alphabet of one letter: the first word of its Unicode name (LATIN, CYRILLIC, GREEK, ...)."""
-    return unicodedata.name(ch, "?").split()[0]
-
-
-@lru_cache(maxsize=4096)
-def _script(ch: str) -> str:
-    return "LATIN" if ch.isascii() else script(ch)
-
-
-def odd_alphabet(text: str, lone: bool = False) -> str:
-    """Why the letters of `text` look disguised or foreign, "" when they don't.
-
-    A lone Greek letter (epsilon, sigma_t) is a symbol; a word that mixes alphabets, letters from outside
-    Latin that make up a tenth of the text (any of them, with `lone`), and full-width or "mathematical" letters are not.
-    """
-    foreign = letters = 0
-    for word in re.findall(r"[^\W\d_]+", text):
-        scripts = {_script(ch) for ch in word if ch not in "\u00b5\u03bc"}
-        letters += len(word)
-        if scripts <= {"LATIN"}:
-            continue
-        if any(s in ("FULLWIDTH", "MATHEMATICAL", "CIRCLED", "PARENTHESIZED", "MODIFIER", "SQUARED", "NEGATIVE",
-                     "DOUBLE-STRUCK", "SCRIPT", "BLACK-LETTER", "REGIONAL") for s in scripts):
-            return "letters of a decorated alphabet"
-        if scripts == {"GREEK"} and len(word) == 1:
-            continue
-        if len(scripts) > 1 and not (scripts == {"LATIN", "GREEK"} and len(word) <= 3):
-            return "a word that mixes alphabets"
-        foreign += len(word)
-    return "another alphabet" if foreign > (0 if lone else 0.1 * letters) else ""
-
-
-def clean(text: str) -> str:
-    """NFKC, invisible characters out, one kind of quote, dash and space; line ends kept."""
-    if text.isascii():
-        out = text.translate(_QUOTES) if ("`" in text or "*" in text or "~" in text) else text
-    else:
-        out = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text.translate(_QUOTES)))
-        out = out.translate(_QUOTES)
-    if "/" in out:
-        out = re.sub(r"(?<![^\s(])w/o(?=\s)", "without", re.sub(r"(?<![^\s(])w/(?=\s)", "with", re.sub(r"(?<![^\s(])b/c(?=\s)", "because", out)))
-    for pattern, name in _STEP_NAMES:
-        out = pattern.sub(name, out)
-    return re.sub(r"[^\S\n]+", " ", out)
-
-
-_IRREGULAR = {
-    "rose": "rise", "risen": "rise", "fell": "fall", "fallen": "fall", "grew": "grow", "grown": "grow", "went": "go",
-    "gone": "go", "goes": "go", "shrank": "shrink", "shrunk": "shrink", "took": "take", "taken": "take", "gave": "give",
-    "given": "give", "made": "make", "kept": "keep", "held": "hold", "wrote": "write", "written": "write",
-    "rewrote": "rewrite", "rewritten": "rewrite", "lost": "lose", "paid": "pay", "spent": "spend", "fed": "feed",
-    "sent": "send", "became": "become", "got": "get", "gotten": "get", "came": "come", "drew": "draw", "drawn": "draw",
-    "built": "build", "bought": "buy", "ran": "run", "running": "run", "chose": "choose", "chosen": "choose",
-    "says": "say", "said": "say", "thought": "think", "knew": "know", "left": "leave", "stayed": "stay", "better": "better",
-    "is": "be", "are": "be", "was": "be", "were": "be", "been": "be", "being": "be", "am": "be", "has": "have",
-    "had": "have", "having": "have", "does": "do", "did": "do", "done": "do", "doing": "do", "halves": "halv",
-    "less": "less", "process": "process", "chopped": "chop", "dropped": "drop", "pixels": "pixel", "bigger": "bigger",
-    "this": "this", "its": "its", "his": "his", "us": "us", "as": "as", "was_": "be", "various": "various",
-    "axes": "axis", "axis": "axis", "caches": "cach", "always": "always", "bias": "bias", "gpus": "gpu",
-    "during": "during", "nothing": "nothing", "something": "something", "anything": "anything", "everything": "everything",
-    "thing": "thing", "things": "thing", "bring": "bring", "brought": "bring", "string": "string", "need": "need",
-    "speed": "speed", "speeds": "speed", "sped": "speed", "seed": "seed", "feed": "feed", "exceed": "exceed", "indeed": "indeed",
-    "red": "red", "bed": "bed", "instead": "instead", "fixed": "fix", "higher": "higher", "unchanged": "unchanged",
-    "does_": "do", "worse": "worse", "noise": "noise", "latency": "latency", "swapped": "swap", "ring": "ring",
-    "king": "king", "needs": "need", "needed": "need", "feeds": "feed", "seeds": "seed", "exceeds": "exceed", "proceeds": "proceed", "proceed": "proceed", "single": "single", "being_": "be", "hundred": "hundred", "need_": "need", "bytes": "byte", "ops": "op",
+ENTRIES: dict[str, tuple[str, frozenset[str]]] = {
+    "a shape": ("(1, 3, 8, 8)", frozenset({"shape"})),
+    "a number": ("12", MEASURED),
+    "bytes": ("3 MiB", frozenset({"bytes", "count"})),
+    "a dtype": ("float32", frozenset({"dtype"})),
+    "a name": ("unet", frozenset()),
 }
-_DOUBLED = re.compile(r"(?<=..)([bdfgmnprt])\1$")
+"""The kinds of typed lines, each with an example and the kinds of amount that are read in it."""
+
+JOINING = (
+    "Join sentences with commas, “and” or “but”; deny one with “does not” or “is not” before its verb, "
+    "or a word with “not” before it."
+)
+
+_listed: dict[str, "Words"] = {}
 
 
-@lru_cache(maxsize=20_000)
-def stem(word: str) -> str:
-    """A crude stem, the same for the rubric's words and the answer's: `updates`, `updated`, `updating` agree."""
-    w = word.casefold()
-    if w.endswith(("'s", "s'")):
-        w = w[:-2] if w.endswith("'s") else w[:-1]
-    if w in _IRREGULAR:
-        w = _IRREGULAR[w]
-        return w[:-1] if w.endswith("e") and len(w) > 4 and w not in ("noise",) else w
-    if not w.isascii() or not w.isalpha() or len(w) < 4:
-        return w
-    if w.endswith("ies") and len(w) > 4:
-        w = w[:-3] + "y"
-    elif w.endswith(("sses", "shes", "ches", "xes", "zes")):
-        w = w[:-2]
-    elif w.endswith("s") and not w.endswith(("ss", "us", "is")):
-        w = w[:-1]
-    if w.endswith("ing") and len(w) > 5 and re.search("[aeiouy]", w[:-3]):
-        w = _DOUBLED.sub(r"\1", w[:-3])
-        w = w + "e" if len(w) < 3 else w
-    elif w.endswith("ied") and len(w) > 4:
-        w = w[:-3] + "y"
-    elif w.endswith("ed") and len(w) > 4 and re.search("[aeiouy]", w[:-2]):
-        w = _DOUBLED.sub(r"\1", w[:-2])
-    elif w.endswith("ed"):
-        w = w[:-1]
-    if w.endswith("e") and len(w) > 3:
-        w = w[:-1]
-    return w
+class WordsError(ValueError):
+    """A list of words that cannot be read; the message names the line."""
 
 
-def tokenize(text: str) -> list[Token]:
-    """Tokens of a cleaned text. Amounts are single tokens; `scheduler.step` and `noise_pred` are words."""
-    amounts = {q.start: q for q in find_quantities(text)}
-    tokens: list[Token] = []
-    at = 0
-    while at < len(text):
-        if at in amounts:
-            q = amounts[at]
-            tokens.append(Token(q.text.casefold(), f"#{q.kind}", "amount", q.start, q.end, q))
-            at = q.end
-            continue
-        m = _TOKEN.match(text, at)
-        if not m:
-            at += 1
-            continue
-        kind, raw, end = m.lastgroup, m.group(0), m.end()
-        if kind == "word":
-            inside = [s for s in amounts if at < s < end]
-            joined = re.match(r"([^\W\d_]{2,})\.([A-Z][a-z]+.*)", raw)
-            if joined and not inside:
-                tokens.append(_word(joined.group(1), at))
-                tokens.append(Token(".", ".", "end", at + joined.end(1), at + joined.end(1) + 1))
-                at += joined.start(2)
+def words_of(name: str) -> "Words | None":
+    """The words that the lab listed for the explanation `name`; None before its cell ran."""
+    return _listed.get(name)
+
+
+@dataclass
+class Field:
+    """One field of an explanation: what it asks, and its rows of words or the kind of its one entry."""
+
+    label: str
+    asks: str
+    entry: str
+    rows: Rows
+
+
+class Words:
+    """What the explanation `name` may be composed of.
+
+    `text` has one field a paragraph: `label: what it asks`, then indented rows. `who:` lists who may do
+    something, `more:` what may be added to any sentence; every other row is a verb and what may follow it.
+    Entries stand between ` / `; other ways to say one follow its `=`. A typed line is `label: a shape`, or
+    another kind of `ENTRIES`, with an optional question after a comma. A `#` in an entry takes any amount.
+    A line that is indented deeper goes on with the row above it.
+
+    Raises `WordsError` for text of another form.
+    """
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.fields: dict[str, Field] = {}
+        self._entries = Entries()  # an entry has the same other ways in every field
+        for line in joined_lines(text):
+            self._add(line)
+        self._entries.complete()
+        for one in self.fields.values():
+            if not one.entry and not (one.rows.who and one.rows.verbs):
+                raise WordsError(f"{name}: `{one.label}` needs a row `who:` and a verb")
+        _listed[name] = self
+
+    def _add(self, line: str) -> None:
+        head, colon, rest = line.partition(":")
+        if not colon:
+            raise WordsError(f"{self.name}: no `:` in {line.strip()!r}")
+        if not line[0].isspace():
+            label = canonical(head)
+            kind = rest.strip().split(",")[0]
+            entry = kind if kind in ENTRIES else ""
+            self.fields[label] = Field(label, rest.strip(), entry, Rows(self._entries))
+            return
+        if not self.fields:
+            raise WordsError(f"{self.name}: a row before the first field: {line.strip()!r}")
+        rows = list(self.fields.values())[-1].rows
+        phrases = [self._entries.add(entry) for entry in rest.split(" / ") if entry.strip()]
+        if head.strip() in ("who", "more"):
+            getattr(rows, head.strip()).extend(phrases)
+        else:
+            rows.verbs[self._entries.add(head)] = phrases
+
+    # -- reading and grading --------------------------------------------------------------------------------
+    def text_of(self, explanation: Explanation, label: str) -> str:
+        """What was written in a field."""
+        return explanation.get(label, tuple(self.fields))
+
+    def read(self, explanation: Explanation) -> dict[str, Found]:
+        """Every field of sentences that is filled in, as it is read, here and by the grader."""
+        labels = [label for label, one in self.fields.items() if not one.entry]
+        return {label: found for label in labels if (found := self._read_one(explanation, label))}
+
+    def _read_one(self, explanation: Explanation, label: str) -> Found:
+        return read_field(self.text_of(explanation, label), self.fields[canonical(label)].rows)
+
+    def grade(
+        self, explanation: Explanation, label: str, claims: str, facts: Mapping[str, object] | None = None
+    ) -> Outcome:
+        """What the statements of a field are worth by the lab's `claims`; `facts` fill their `{name}`s."""
+        told = self.claims(label, claims, facts)
+        if explanation.cut:
+            return review(" ".join(explanation.problems))
+        return told.judge(self._read_one(explanation, label))
+
+    def claims(self, label: str, text: str, facts: Mapping[str, object] | None = None) -> Claims:
+        """The claims `text` in the words of the field `label`. Raises `ClaimsError` for any other word."""
+        return Claims(label, text, self.fields[canonical(label)].rows, facts)
+
+    # -- showing --------------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        lines = [f"words of `{self.name}`"]
+        for one in self.fields.values():
+            lines.append(f"  {one.label}: {one.asks}")
+            lines += [f"    {head:<12} {' / '.join(entries)}" for head, entries in _shown(one)]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        left, parts = "style='text-align:left'", []
+        for one in self.fields.values():
+            if one.entry:
                 continue
-            tokens.append(_word(raw, at))
-        else:
-            tokens.append(Token(raw, raw, kind, at, end))
-        at = end
-    return tokens
+            parts.append(
+                f"<p style='margin:.8em 0 .2em'><b><code>{html.escape(one.label)}:</code></b> "
+                f"{html.escape(one.asks)}</p><table>"
+            )
+            for head, entries in _shown(one):
+                nowrap = (f"<span style='white-space:nowrap'>{html.escape(text)}</span>" for text in entries)
+                cells = " &nbsp;·&nbsp; ".join(nowrap)
+                parts.append(
+                    f"<tr><th scope='row' {left}>{html.escape(head)}</th><td {left}>{cells}</td></tr>"
+                )
+            parts.append("</table>")
+        return "".join(parts) + f"<small>{html.escape(JOINING)}</small>"
 
 
-def _word(raw: str, at: int) -> Token:
-    low = raw.casefold()
-    return Token(low, stem(low), "word", at, at + len(raw))
+def _shown(one: Field) -> list[tuple[str, list[str]]]:
+    """The rows of a table: who, each verb with what may follow it, the verbs that need nothing, additions.
 
+    By the alphabet, so that an author's habit of writing the right entry first gives nothing away.
+    """
 
-def sentences(text: str) -> list[Sentence]:
-    """Sentences of a cleaned text, split at `.`, `!`, `?`, `;` and line ends (a wrapped line goes on)."""
-    text = re.sub(r"(?<![.!?;:])\n(?=[a-z(])", " ", text)
-    out: list[Sentence] = []
-    part: list[Token] = []
-    for token in tokenize(text):
-        if token.kind == "end":
-            if any(t.kind in ("word", "amount") for t in part):
-                out.append(Sentence(tuple(part), text[part[0].start:part[-1].end]))
-            part = []
-        else:
-            part.append(token)
-    if any(t.kind in ("word", "amount") for t in part):
-        out.append(Sentence(tuple(part), text[part[0].start:part[-1].end]))
-    return out
+    def listed(phrases: Iterable[Phrase]) -> list[str]:
+        return sorted(phrases, key=lambda text: text.removeprefix("the ").casefold())
 
-
-def phrase(text: str) -> tuple[str, ...]:
-    """The stems of a rubric's term, as the answers' tokens would be stemmed; a trailing `*` is kept. A term in
-    double quotes is taken as it is written: each word becomes `=word`."""
-    out = []
-    if text.strip().startswith('"') and text.strip().endswith('"') and len(text.strip()) > 2:
-        return tuple("=" + t.word for t in tokenize(clean(text.strip()[1:-1])) if t.kind == "word")
-    if " .. " in text:
-        first, _, rest = text.partition(" .. ")
-        return (*phrase(first), "..", *phrase(rest))
-    for token in tokenize(clean(text.replace("*", "\u0001")).replace("\u0001", "*")):
-        if token.kind in ("word", "amount"):
-            out.append(token.stem if token.kind == "word" else token.word)
-        elif token.word == "*" and out:
-            out[-1] = out[-1] + "*"
-    return tuple(out)
+    verbs = one.rows.verbs.items()
+    return [
+        (head, entries)
+        for head, entries in (
+            ("who", listed(one.rows.who)),
+            *sorted((f"… {verb} …", listed(what)) for verb, what in verbs if what),
+            ("…", listed(verb for verb, what in verbs if not what)),
+            ("may follow", listed(one.rows.more)),
+        )
+        if entries
+    ]

@@ -1,6 +1,6 @@
-"""The small world that the bundled picture model draws: captions, the pictures they describe, and a checker of pictures."""
+"""The small world that the bundled picture model draws: captions, pictures, and their judge."""
 
-from inferlab.models.scenes.language import (
+from .language import (
     BACKGROUNDS,
     COLORS,
     POSITIONS,
@@ -28,19 +28,24 @@ __all__ = [
     "check_picture",
     "check_pictures",
     "held_out",
+    "outlines",
     "parse_caption",
     "render",
     "sample_scenes",
+    "shows_holes",
+    "shows_meadow",
 ]
 
 # Drawing and checking need torch; the language does not. Import them only when they are asked for.
 _LAZY = {
     "SceneBatch": "draw", "sample_scenes": "draw", "render": "draw", "held_out": "draw",
+    "outlines": "draw",
     "Verdict": "check", "check_picture": "check", "check_pictures": "check",
+    "shows_holes": "styles", "shows_meadow": "styles",
 }
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> object:
     if name in _LAZY:
         import importlib
 

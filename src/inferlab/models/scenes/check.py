@@ -1,28 +1,21 @@
-"""Judges a picture against its caption: finds the shapes in the pixels, names them, and compares every attribute said.
+"""Judges a picture against its caption: finds the shapes in its pixels and compares what was said.
 
-Nothing here is learned. A shape is a connected region that differs from the background; its color is the palette's
-nearest to the region's inside, its shape the template that overlaps it best, its size the radius of that template.
+Nothing here is learned. A shape is a connected region that differs from the background; its color is the
+palette's nearest to the region's inside, its shape the template that overlaps it best, its size the radius of
+that template.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from inferlab.models.scenes.draw import CANVAS, coverage
-from inferlab.models.scenes.language import (
-    BACKGROUNDS,
-    COLORS,
-    POSITIONS,
-    RELATIONS,
-    SHAPES,
-    SIZES,
-    Scene,
-    parse_caption,
-)
+from .draw import CANVAS, coverage
+from .language import BACKGROUNDS, COLORS, POSITIONS, RELATIONS, SHAPES, SIZES, Scene, parse_caption
 
 FOREGROUND = 0.20  # RGB distance from the background at which a pixel belongs to a shape
 SAME_COLOR = 0.20  # RGB distance within which a region has a palette's color
@@ -34,7 +27,7 @@ CENTER_BORDER = 16.0  # pixels from the middle within which a thing is at the ce
 
 @dataclass(frozen=True)
 class Seen:
-    """One region of a picture. ``shape`` or ``color`` is None where nothing of the language fits; lengths in pixels."""
+    """One region of a picture, in pixels; ``shape`` or ``color`` is None where the language has none."""
 
     shape: str | None
     color: str | None
@@ -45,29 +38,44 @@ class Seen:
     overlap: float
 
 
+NOTHING = Seen(None, None, "", 0.0, 0.0, 0.0, 0.0)
+
+
 @dataclass(frozen=True)
-class Verdict:
-    """Which of a caption's attributes a picture has: names (count, shape, color, size, relation, ...) to right or wrong."""
+class Judged:
+    """Attribute of a caption (count, shape, color, ...) -> whether what was judged has it."""
 
     attributes: dict[str, bool]
-    things: tuple[Seen, ...]
-    background: str | None
 
     @property
     def right(self) -> bool:
+        """Whether it has all of them."""
         return all(self.attributes.values())
 
     @property
     def wrong(self) -> list[str]:
+        """The names of those that it lacks."""
         return [name for name, good in self.attributes.items() if not good]
 
+    def state(self) -> str:
+        """Right or wrong, in words."""
+        return "right" if self.right else f"wrong in {', '.join(self.wrong)}"
+
+
+@dataclass(frozen=True)
+class Verdict(Judged):
+    """What a picture shows: its things, and its background's name."""
+
+    things: tuple[Seen, ...]
+    background: str | None
+
     def __str__(self) -> str:
-        seen = ", ".join(f"{t.size} {t.color} {t.shape} at ({t.x:.0f}, {t.y:.0f})" for t in self.things) or "nothing"
-        state = "right" if self.right else f"wrong in {', '.join(self.wrong)}"
-        return f"{state}: {seen} on {self.background}"
+        seen = ", ".join(f"{t.size} {t.color} {t.shape} at ({t.x:.0f}, {t.y:.0f})"
+                         for t in self.things) or "nothing"
+        return f"{self.state()}: {seen} on {self.background}"
 
 
-def check_picture(image, caption: str | Scene) -> Verdict:
+def check_picture(image: Any, caption: str | Scene) -> Verdict:
     """Judges one picture: a PIL image, or a tensor or array (3, H, W) or (H, W, 3), in [0, 1] or uint8.
 
     Raises ValueError for a caption outside the language or an image of another layout.
@@ -80,19 +88,19 @@ def check_pictures(images: torch.Tensor, captions: list[str | Scene]) -> list[Ve
     if images.ndim != 4 or images.shape[1] != 3 or len(images) != len(captions):
         raise ValueError(f"expected {len(captions)} pictures as (B, 3, H, W), not {tuple(images.shape)}")
     scenes = [parse_caption(c) if isinstance(c, str) else c for c in captions]
+    return [_compare(scene, *found) for scene, found in zip(scenes, look(images), strict=True)]
+
+
+def look(images: torch.Tensor) -> list[tuple[str | None, tuple[Seen, ...]]]:
+    """`describe` for any number of pictures (B, 3, H, W) of any size: 64 at once, on the canvas."""
     images = images.float()
     if images.shape[-2:] != (CANVAS, CANVAS):
         images = F.interpolate(images, (CANVAS, CANVAS), mode="bilinear", antialias=True)
-    verdicts = []
-    for start in range(0, len(images), 64):
-        chunk = images[start:start + 64]
-        for (background, things), scene in zip(describe(chunk), scenes[start:start + 64]):
-            verdicts.append(_compare(scene, background, things))
-    return verdicts
+    return [found for part in images.split(64) for found in describe(part)]
 
 
 def describe(images: torch.Tensor) -> list[tuple[str | None, tuple[Seen, ...]]]:
-    """What is in each of (B, 3, 128, 128) pictures: the background's name (None if none fits) and the regions seen."""
+    """Of each of (B, 3, 128, 128) pictures: the background's name (None if none fits) and its regions."""
     edge = torch.cat([images[..., :3, :].flatten(2), images[..., -3:, :].flatten(2),
                       images[..., :, :3].flatten(2), images[..., :, -3:].flatten(2)], dim=2)
     ground = edge.median(dim=2).values  # (B, 3)
@@ -102,16 +110,17 @@ def describe(images: torch.Tensor) -> list[tuple[str | None, tuple[Seen, ...]]]:
     owners, regions = [], []
     for index, picture in enumerate(labels):
         values, areas = picture.unique(return_counts=True)
-        for value, area in zip(values.tolist(), areas.tolist()):
+        for value, area in zip(values.tolist(), areas.tolist(), strict=True):
             if value > 0 and area >= LEAST_AREA:
                 owners.append(index)
                 regions.append(picture == value)
     found: list[list[Seen]] = [[] for _ in images]
     if regions:
         which = torch.tensor(owners, device=images.device)
-        for owner, seen in zip(owners, _name(torch.stack(regions), images[which], ground[which])):
+        named = _name(torch.stack(regions), images[which], ground[which])
+        for owner, seen in zip(owners, named, strict=True):
             found[owner].append(seen)
-    return [(name, tuple(things)) for name, things in zip(names, found)]
+    return [(name, tuple(things)) for name, things in zip(names, found, strict=True)]
 
 
 def _label(mask: torch.Tensor) -> torch.Tensor:
@@ -135,9 +144,11 @@ def _name(region: torch.Tensor, image: torch.Tensor, ground: torch.Tensor) -> li
     color = (image * inner).sum((2, 3)) / inner.sum((2, 3))
     same = ((image - color[..., None, None]).norm(dim=1, keepdim=True) < SAME_COLOR).float()
     uniform = (same * inner).sum((1, 2, 3)) / inner.sum((1, 2, 3)) > 0.8
-    colors = [name if even else None for name, even in zip(_nearest(color, COLORS), uniform.tolist())]
+    colors = [name if even else None
+              for name, even in zip(_nearest(color, COLORS), uniform.tolist(), strict=True)]
     axis = color - ground
-    alpha = torch.einsum("nchw,nc->nhw", image - ground[..., None, None], axis) / axis.square().sum(1)[:, None, None]
+    alpha = torch.einsum("nchw,nc->nhw", image - ground[..., None, None],
+                         axis) / axis.square().sum(1)[:, None, None]
     near = F.max_pool2d(solid, 3, stride=1, padding=1)[:, 0]
     alpha = alpha.clamp(0, 1) * near
     radius, x, y, overlap = _fit(alpha)
@@ -146,12 +157,12 @@ def _name(region: torch.Tensor, image: torch.Tensor, ground: torch.Tensor) -> li
     columns = [t[rows, best].tolist() for t in (x, y, radius, overlap)]
     return [
         Seen(SHAPES[s] if o >= LEAST_OVERLAP else None, c, SIZES[int(r > SIZE_BORDER)], px, py, r, o)
-        for s, c, px, py, r, o in zip(best.tolist(), colors, *columns)
+        for s, c, px, py, r, o in zip(best.tolist(), colors, *columns, strict=True)
     ]
 
 
-def _fit(alpha: torch.Tensor):
-    """For each region and each shape: radius, center and overlap (N, shapes) of the template of equal area and centroid."""
+def _fit(alpha: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Radius, center and overlap (N, shapes) of each shape's template with a region's area and centroid."""
     n, shapes = len(alpha), len(SHAPES)
     unit_area, unit_x, unit_y = (t.to(alpha.device) for t in _templates())
     grid = torch.arange(CANVAS, device=alpha.device, dtype=torch.float32) + 0.5
@@ -172,7 +183,8 @@ def _templates() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Area and centroid of each shape at radius 1."""
     radius, middle = 40.0, CANVAS / 2
     kind = torch.arange(len(SHAPES))
-    mask = coverage(kind, torch.full(kind.shape, middle), torch.full(kind.shape, middle), torch.full(kind.shape, radius))
+    mask = coverage(kind, torch.full(kind.shape, middle), torch.full(kind.shape, middle),
+                    torch.full(kind.shape, radius))
     grid = torch.arange(CANVAS, dtype=torch.float32) + 0.5
     area = mask.sum((1, 2))
     x = (mask.sum(1) * grid).sum(1) / area - middle
@@ -184,13 +196,15 @@ def _nearest(color: torch.Tensor, palette: dict[str, tuple[float, float, float]]
     table = torch.tensor(list(palette.values()), device=color.device)
     distance, index = torch.cdist(color, table).min(dim=1)
     names = list(palette)
-    return [names[i] if d < SAME_COLOR else None for d, i in zip(distance.tolist(), index.tolist())]
+    pairs = zip(distance.tolist(), index.tolist(), strict=True)
+    return [names[i] if d < SAME_COLOR else None for d, i in pairs]
 
 
 def _compare(scene: Scene, background: str | None, things: tuple[Seen, ...]) -> Verdict:
-    result = {"count": len(things) == len(scene.things)}
     orders = [things, things[::-1]] if len(scene.things) == 2 else [things]
-    result |= max((_attributes(scene, order) for order in orders), key=lambda a: sum(a.values()))
+    readings = (_attributes(scene, order) for order in orders)
+    best: dict[str, bool] = max(readings, key=lambda reading: sum(reading.values()))
+    result = {"count": len(things) == len(scene.things)} | best
     if scene.background:
         result["background"] = background == scene.background
     return Verdict(result, things, background)
@@ -199,8 +213,8 @@ def _compare(scene: Scene, background: str | None, things: tuple[Seen, ...]) -> 
 def _attributes(scene: Scene, things: tuple[Seen, ...]) -> dict[str, bool]:
     """Attributes of a scene when its things are taken to be ``things``, in this order."""
     if len(things) < len(scene.things):
-        things = things + (Seen(None, None, "", 0, 0, 0, 0),) * (len(scene.things) - len(things))
-    pairs = list(zip(scene.things, things))
+        things = things + (NOTHING,) * (len(scene.things) - len(things))
+    pairs = list(zip(scene.things, things, strict=False))
     result = {
         "shape": all(said.shape == seen.shape for said, seen in pairs),
         "color": all(said.color == seen.color for said, seen in pairs),
@@ -230,7 +244,7 @@ def _position(thing: Seen) -> str:
     return POSITIONS[2] if dy < 0 else POSITIONS[3]
 
 
-def _as_tensor(image) -> torch.Tensor:
+def _as_tensor(image: Any) -> torch.Tensor:
     if hasattr(image, "convert"):  # a PIL image
         import numpy as np
 

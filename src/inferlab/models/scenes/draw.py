@@ -1,6 +1,7 @@
-"""Draws scenes in batches on any device: random scenes, their anti-aliased pictures, and their captions as word numbers.
+"""Draws scenes in batches on any device: random scenes and their anti-aliased pictures.
 
-Everything is a tensor over the batch; no loop runs over scenes, so that training renders on the GPU as it goes.
+Everything is a tensor over the batch; no loop runs over scenes, so that training renders on the GPU as it
+goes.
 """
 
 from __future__ import annotations
@@ -10,31 +11,20 @@ from dataclasses import dataclass, fields
 
 import torch
 
-from inferlab.models.scenes.language import (
-    BACKGROUNDS,
-    COLORS,
-    POSITIONS,
-    RELATIONS,
-    SHAPES,
-    SIZES,
-    WORDS,
-    Scene,
-    Thing,
-)
+from .language import BACKGROUNDS, COLORS, POSITIONS, RELATIONS, SHAPES, SIZES, Scene, Thing
 
 CANVAS = 128  #: pixels a side; all lengths below are pixels of this canvas
 MARGIN, GAP = 5.0, 10.0  # least distance to the border, and between two shapes
 RADII = {"small": (11.0, 13.5), "large": (20.0, 24.0)}
-MAX_WORDS = 14
 
 
 @dataclass
 class SceneBatch:
     """B scenes as tensors on one device. Attribute tensors hold indices into the tuples of ``language``.
 
-    ``count`` (B,) is 1 or 2; ``shape``, ``color``, ``size`` (B, 2), the second column unused where count is 1;
-    ``relation``, ``position``, ``background`` (B,); geometry ``x``, ``y``, ``radius`` (B, 2) float32 in pixels;
-    ``shade`` (B, 3, 3) float32: RGB of the background and of the two things, in [0, 1].
+    ``count`` (B,) is 1 or 2; ``shape``, ``color``, ``size`` (B, 2), the second column unused where count is
+    1; ``relation``, ``position``, ``background`` (B,); geometry ``x``, ``y``, ``radius`` (B, 2) float32 in
+    pixels; ``shade`` (B, 3, 3) float32: RGB of the background and of the two things, in [0, 1].
     """
 
     count: torch.Tensor
@@ -52,16 +42,19 @@ class SceneBatch:
     def __len__(self) -> int:
         return len(self.count)
 
-    def __getitem__(self, index) -> SceneBatch:
+    def __getitem__(self, index: slice | torch.Tensor) -> SceneBatch:
         return SceneBatch(**{f.name: getattr(self, f.name)[index] for f in fields(self)})
 
     def scenes(self) -> list[Scene]:
         """The same scenes as readable objects, with every attribute said."""
         columns = [getattr(self, f.name).tolist() for f in fields(self)[:7]]
-        return [_scene(*row) for row in zip(*columns)]
+        return [_scene(*row) for row in zip(*columns, strict=True)]
 
 
-def _scene(count, shape, color, size, relation, position, background) -> Scene:
+def _scene(
+    count: int, shape: list[int], color: list[int], size: list[int],
+    relation: int, position: int, background: int,
+) -> Scene:
     colors, grounds = list(COLORS), list(BACKGROUNDS)
     things = tuple(Thing(SHAPES[shape[i]], colors[color[i]], SIZES[size[i]]) for i in range(count))
     return Scene(
@@ -72,34 +65,42 @@ def _scene(count, shape, color, size, relation, position, background) -> Scene:
     )
 
 
-def held_out(batch: SceneBatch, percent: int = 15) -> torch.Tensor:
-    """(B,) bool: scenes never drawn in training, so that fidelity is measured on combinations the model has not seen.
+def held_out(batch: SceneBatch) -> torch.Tensor:
+    """(B,) bool: scenes that training never drew, so that fidelity is measured on new combinations.
 
-    One thing: the whole combination decides. Two things: the unordered pair (color and shape of each), in whatever
-    sizes, relation or background, so that a held-out pair was never seen together at all.
+    One thing: the whole combination decides. Two things: the unordered pair (color and shape of each), in
+    whatever sizes, relation or background, so that a held-out pair was never seen together at all.
     """
     kind = batch.color * len(SHAPES) + batch.shape
-    single = ((kind[:, 0] * 2 + batch.size[:, 0]) * len(POSITIONS) + batch.position) * len(BACKGROUNDS) + batch.background
+    single = ((kind[:, 0] * 2 + batch.size[:, 0]) * len(POSITIONS)
+              + batch.position) * len(BACKGROUNDS) + batch.background
+    return kept_from_training(batch.count, single, kind)
+
+
+def kept_from_training(count: torch.Tensor, single: torch.Tensor, kind: torch.Tensor) -> torch.Tensor:
+    """(B,) bool, true for 15 in 100 by a hash: of `single` (B,) where `count` (B,) is 1, else of the pair.
+
+    The pair is that of `kind` (B, 2), in any order.
+    """
     pair = kind.min(1).values * 1009 + kind.max(1).values
-    key = torch.where(batch.count == 1, single, pair + 1_000_003)
-    mixed = (key * 2654435761) & 0xFFFFFFFF
+    mixed = (torch.where(count == 1, single, pair + 1_000_003) * 2654435761) & 0xFFFFFFFF
     mixed = ((mixed ^ (mixed >> 15)) * 2246822519) & 0xFFFFFFFF
-    return (mixed >> 13) % 100 < percent
+    return (mixed >> 13) % 100 < 15
 
 
 def sample_scenes(n: int, generator: torch.Generator, *, two: float = 0.7, keep: str = "train") -> SceneBatch:
     """n random scenes on the generator's device.
 
-    ``two`` is the share with two things. ``keep`` is "train" (none held out), "test" (only held-out ones) or "all".
-    Two things never share both color and shape.
+    ``two`` is the share with two things. ``keep`` is "train" (none held out), "test" (only held-out ones) or
+    "all". Two things never share both color and shape.
     """
     if keep not in ("train", "test", "all"):
         raise ValueError(f"keep must be 'train', 'test' or 'all', not {keep!r}")
     parts, have = [], 0
     while have < n:
         batch = _draw_attributes(2 * n if keep != "test" else 12 * n, generator, two)
-        same = (batch.count == 2) & (batch.color[:, 0] == batch.color[:, 1]) & (batch.shape[:, 0] == batch.shape[:, 1])
-        good = ~same
+        alike = (batch.color[:, 0] == batch.color[:, 1]) & (batch.shape[:, 0] == batch.shape[:, 1])
+        good = ~((batch.count == 2) & alike)
         if keep != "all":
             good &= held_out(batch) == (keep == "test")
         parts.append(batch[good])
@@ -132,12 +133,15 @@ def _draw_attributes(n: int, generator: torch.Generator, two: float) -> SceneBat
     shades = (shades + (uniform(n, 3, 3) - 0.5) * 0.06).clamp(0, 1)
     return SceneBatch(
         count, shape, color, size, relation, position, background,
-        torch.where(single, one_x[:, None], two_x), torch.where(single, one_y[:, None], two_y), radius, shades,
+        torch.where(single, one_x[:, None], two_x), torch.where(single, one_y[:, None], two_y), radius,
+        shades,
     )
 
 
-def _place_one(position, radius, u):
-    """Center of a single thing: near the middle, or against one side and near the middle of the other axis."""
+def _place_one(
+    position: torch.Tensor, radius: torch.Tensor, u: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Center of a single thing: near the middle, or against one side and level with the middle."""
     middle = CANVAS / 2 + (u - 0.5) * 18
     near = MARGIN + radius + u[:, 0] * (CANVAS / 2 - 24 - MARGIN - radius)  # at least 24 px from the middle
     far = CANVAS - near
@@ -147,7 +151,9 @@ def _place_one(position, radius, u):
     return x, torch.where(position < 2, middle[:, 1], y)
 
 
-def _place_two(relation, radius, u):
+def _place_two(
+    relation: torch.Tensor, radius: torch.Tensor, u: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Centers of two things: apart along the relation's axis, nearly level across it."""
     first_is_near = (relation == 0) | (relation == 2)  # left of, above: the first has the smaller coordinate
     near_r = torch.where(first_is_near, radius[:, 0], radius[:, 1])
@@ -180,11 +186,12 @@ def _distance(shape: int, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     if name == "triangle":  # equilateral, apex up, circumradius 1.15, moved so that it fills its box
         y = y - 0.22
         return torch.maximum(y - 0.575, x.abs() * math.cos(math.pi / 6) - y * 0.5 - 0.575)
-    return _star(x, y * 1.0)
+    return _star(x, y)
 
 
-def _star(x: torch.Tensor, y: torch.Tensor, radius: float = 1.12, inner: float = 0.48) -> torch.Tensor:
+def _star(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """Five-pointed star, apex up: folds the plane into one tenth, then the distance to that tenth's edge."""
+    radius, inner = 1.12, 0.48  # of the tips; of the notches, as a share of it
     y = -(y - 0.08)
     angle = torch.atan2(x, y)
     length = torch.hypot(x, y)
@@ -198,8 +205,12 @@ def _star(x: torch.Tensor, y: torch.Tensor, radius: float = 1.12, inner: float =
     return (px * -ey + (py - radius) * ex) / norm
 
 
-def coverage(shape: torch.Tensor, x: torch.Tensor, y: torch.Tensor, radius: torch.Tensor, size: int = CANVAS) -> torch.Tensor:
-    """How much of each pixel a shape covers: (..., size, size) float32 in [0, 1] from four tensors of shape (...)."""
+def coverage(shape: torch.Tensor, x: torch.Tensor, y: torch.Tensor, radius: torch.Tensor,
+             size: int = CANVAS, grow: float = 0.0) -> torch.Tensor:
+    """How much of each pixel a shape covers: (..., size, size) float32 in [0, 1] from four tensors (...).
+
+    ``grow`` moves the shape's edge outwards by so many pixels of the canvas, or inwards where it is negative.
+    """
     scale = size / CANVAS
     grid = (torch.arange(size, device=x.device, dtype=torch.float32) + 0.5) / scale
     dx = (grid[None, :] - x[..., None, None]) / radius[..., None, None]
@@ -209,70 +220,34 @@ def coverage(shape: torch.Tensor, x: torch.Tensor, y: torch.Tensor, radius: torc
     for index in range(len(SHAPES)):
         chosen = shape == index
         distance[chosen] = _distance(index, dx[chosen], dy[chosen])
-    return (0.5 - distance * radius[..., None, None] * scale).clamp(0, 1)
+    return (0.5 - (distance * radius[..., None, None] - grow) * scale).clamp(0, 1)
 
 
 def render(batch: SceneBatch, size: int = CANVAS) -> torch.Tensor:
     """The pictures of a batch: (B, 3, size, size) float32 in [0, 1], anti-aliased, on the batch's device."""
     picture = batch.shade[:, 0, :, None, None].expand(-1, 3, size, size)
-    masks = coverage(batch.shape, batch.x, batch.y, batch.radius, size)
-    present = torch.stack([torch.ones_like(batch.count), (batch.count == 2).long()], dim=1)
-    masks = masks * present[..., None, None]
+    masks = thing_masks(batch, size)
     for index in range(2):
         alpha = masks[:, index, None]
         picture = picture * (1 - alpha) + batch.shade[:, index + 1, :, None, None] * alpha
     return picture
 
 
-_WORD = {word: index for index, word in enumerate(WORDS)}
+def outlines(batch: SceneBatch, inside: float = 1.5, outside: float = 1.5,
+             size: int = CANVAS) -> torch.Tensor:
+    """Lines along the edges of a batch's shapes: (B, 1, size, size) float32 in [0, 1], 1 on a line.
 
-
-def caption_words(batch: SceneBatch, *, omit: float = 0.0, generator: torch.Generator | None = None) -> torch.Tensor:
-    """Captions as word numbers: (B, 14) int64 indices into ``WORDS``, -1 after the end.
-
-    ``omit`` is the probability with which each sayable attribute (a size, the place, the background) is left unsaid;
-    it needs a ``generator`` on the batch's device. With omit 0, ``batch.scenes()[i].caption`` has the same words.
+    A line reaches ``inside`` and ``outside`` pixels of the canvas from the edge.
     """
-    n, device = len(batch), batch.count.device
+    lines = thing_masks(batch, size, outside) - thing_masks(batch, size, -inside)
+    return lines.amax(1, keepdim=True)
 
-    def table(words) -> torch.Tensor:
-        return torch.tensor([_WORD[w] if w else -1 for w in words], device=device)
 
-    def say() -> torch.Tensor:
-        if omit == 0:
-            return torch.ones(n, dtype=torch.bool, device=device)
-        return torch.rand(n, generator=generator, device=device) >= omit
+def thing_masks(batch: SceneBatch, size: int = CANVAS, grow: float = 0.0) -> torch.Tensor:
+    """What each of a scene's things covers: (B, 2, size, size) float32, zeros where there is no second one.
 
-    two, columns = batch.count == 2, []
-
-    def put(words: torch.Tensor, when: torch.Tensor) -> None:
-        columns.append(torch.where(when, words, -1))
-
-    def put_thing(i: int, when: torch.Tensor) -> None:
-        sized = when & say()
-        color = table(COLORS)[batch.color[:, i]]
-        an = ~sized & (color == _WORD["orange"])
-        put(torch.where(an, _WORD["an"], _WORD["a"]), when)
-        put(table(SIZES)[batch.size[:, i]], sized)
-        put(color, when)
-        put(table(SHAPES)[batch.shape[:, i]], when)
-
-    always = torch.ones_like(two)
-    put_thing(0, always)
-    related = two & say()
-    first = table([r.split()[0] for r in RELATIONS])[batch.relation]
-    put(torch.where(related, first, _WORD["and"]), two)
-    put(torch.full_like(first, _WORD["of"]), related & (batch.relation < 2))
-    put_thing(1, two)
-    placed = ~two & say()
-    put(torch.full_like(first, _WORD["at"]), placed)
-    put(torch.full_like(first, _WORD["the"]), placed)
-    put(table(POSITIONS)[batch.position], placed)
-    grounded = say()
-    put(torch.full_like(first, _WORD["on"]), grounded)
-    put(torch.full_like(first, _WORD["a"]), grounded)
-    put(table(BACKGROUNDS)[batch.background], grounded)
-    put(torch.full_like(first, _WORD["background"]), grounded)
-    words = torch.stack(columns, dim=1)
-    order = (words < 0).long().sort(dim=1, stable=True).indices
-    return words.gather(1, order)[:, :MAX_WORDS]
+    ``grow`` moves every edge outwards, as in `coverage`.
+    """
+    masks = coverage(batch.shape, batch.x, batch.y, batch.radius, size, grow)
+    present = torch.stack([torch.ones_like(batch.count), (batch.count == 2).long()], dim=1)
+    return masks * present[..., None, None]

@@ -1,6 +1,7 @@
 """The caption language: one or two colored shapes, their sizes, where they stand, and the background.
 
-Grammar (every word is one token of the bundled tokenizer; the longest caption is 14 words, 16 tokens with its ends)::
+Grammar (every word is one token of the bundled tokenizer; the longest caption is 14 words, 16 tokens with its
+ends)::
 
     caption  = one | two
     one      = thing [" at the " position] [" on a " background " background"]
@@ -13,6 +14,7 @@ What a caption leaves out (a size, a place, the background) may be anything in i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 SHAPES = ("circle", "square", "triangle", "ring", "cross", "star")
@@ -39,10 +41,10 @@ BACKGROUNDS = {
 }
 
 #: Every word a caption can hold, each once, in a fixed order.
-WORDS = tuple(dict.fromkeys(
-    ["a", "an", "and", "of", "on", "at", "the", "background"]
-    + [*SHAPES, *SIZES, *COLORS, *BACKGROUNDS, *POSITIONS, "above", "below"]
-))
+WORDS = tuple(dict.fromkeys((
+    "a", "an", "and", "of", "on", "at", "the", "background",
+    *SHAPES, *SIZES, *COLORS, *BACKGROUNDS, *POSITIONS, "above", "below",
+)))
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Thing:
 
 @dataclass(frozen=True)
 class Scene:
-    """What a caption says: one thing with a ``position``, or two with a ``relation``; None where it does not say."""
+    """What a caption says: a thing with a ``position``, or two with a ``relation``; None if unsaid."""
 
     things: tuple[Thing, ...]
     relation: str | None = None
@@ -78,7 +80,7 @@ class Scene:
         return text
 
 
-def _one_of(words) -> str:
+def _one_of(words: Iterable[str]) -> str:
     return "|".join(words)
 
 
@@ -92,7 +94,8 @@ _CAPTION = re.compile(
 def parse_caption(caption: str) -> Scene:
     """The scene that ``caption`` describes.
 
-    Case and extra spaces do not matter. Raises ValueError, naming the words that the language lacks, for text outside it.
+    Case and extra spaces do not matter. Raises ValueError, naming the words that the language lacks, for text
+    outside it.
     """
     text = " ".join(caption.lower().split()).rstrip(".")
     match = _CAPTION.fullmatch(text)

@@ -16,8 +16,8 @@ EOS = "</s>"
 class Turn:
     """One request and its one right reply, both without the line break between turns.
 
-    `kind` names what it takes to answer ("where", "count-left", "describe", ...). A turn is `graded` when the context
-    leaves exactly one right reply; a description has many, so it is not.
+    `kind` names what it takes to answer ("where", "count-left", "describe", ...). A turn is `graded` when the
+    context leaves exactly one right reply; a description has many, so it is not.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Document:
 
 
 def is_held_out(key: str) -> bool:
-    """Whether the world described by `key` (who is in it, and what they look like) is kept out of training."""
+    """Whether the world described by `key` (who is in it, how they look) is kept out of training."""
     return zlib.crc32(key.encode()) % HELD_OUT_OF == 0
 
 
@@ -55,7 +55,7 @@ def ask(kind: str, question: str, answer: str) -> Turn:
 
 
 def pick_turns(rng: random.Random, makers: list, n: int) -> Iterator[Turn]:
-    """Up to `n` turns with different requests from makers that give a Turn, or None where they do not apply."""
+    """Up to `n` turns with different requests; a maker gives a Turn, or None where it does not apply."""
     seen: set[str] = set()
     for _ in range(4 * n):
         if len(seen) == n:

@@ -1,8 +1,8 @@
 """Documents about a scene: coloured shapes in a row that may change, described and asked about.
 
-    Scene: On a gray background, from left to right: a small red circle, a large blue ring and a small green square.
-    Then the red circle and the blue ring trade places. Now from left to right: a large blue ring, a small red circle and a
-    small green square.</s>
+    Scene: On a gray background, from left to right: a small red circle, a large blue ring and a small green
+    square. Then the red circle and the blue ring trade places. Now from left to right: a large blue ring, a
+    small red circle and a small green square.</s>
     Question: How many shapes are right of the blue ring now?
     Answer: the small red circle and the small green square, so two.</s>
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from functools import partial
 
 from .documents import Document, Turn, ask, pick_turns
 from .words import BACKGROUNDS, COLORS, KINDS, NUMBERS, SIZES, join, plural, sentence
@@ -31,15 +32,15 @@ class Shape:
 
     @property
     def short(self) -> str:
+        """Without its size."""
         return f"{self.color} {self.kind}"
 
 
 class Row:
     """A row of shapes from left to right, the changes it went through, and what can be asked about it."""
 
-    def __init__(self, rng: random.Random):
+    def __init__(self, rng: random.Random) -> None:
         self.background = rng.choice(BACKGROUNDS)
-        pairs = [(color, kind) for color in COLORS for kind in KINDS]
         # few colors and kinds in one scene, so that counting has something to count
         colors = rng.sample(COLORS, rng.randint(2, 4))
         kinds = rng.sample(KINDS, rng.randint(2, len(KINDS)))
@@ -51,27 +52,27 @@ class Row:
 
     # changes
 
-    def swap(self, rng: random.Random) -> str:
+    def _swap(self, rng: random.Random) -> str:
         i, j = rng.sample(range(len(self.shapes)), 2)
         a, b = self.shapes[i], self.shapes[j]
         self.shapes[i], self.shapes[j] = b, a
         return f"the {a.short} and the {b.short} trade places"
 
-    def leave(self, rng: random.Random) -> str | None:
+    def _leave(self, rng: random.Random) -> str | None:
         if len(self.shapes) < 4:
             return None
         gone = self.shapes.pop(rng.randrange(len(self.shapes)))
         return f"the {gone.short} goes away"
 
-    def arrive(self, rng: random.Random) -> str | None:
+    def _arrive(self, rng: random.Random) -> str | None:
         if len(self.shapes) > 6:
             return None
-        new = self.fresh(rng, rng.choice(SIZES))
+        new = self._fresh(rng, rng.choice(SIZES))
         side = rng.choice(("left", "right"))
         self.shapes.insert(0 if side == "left" else len(self.shapes), new)
         return f"a {new} comes in from the {side}"
 
-    def repaint(self, rng: random.Random) -> str | None:
+    def _repaint(self, rng: random.Random) -> str | None:
         i = rng.randrange(len(self.shapes))
         old = self.shapes[i]
         colors = [c for c in COLORS if (c, old.kind) not in {(s.color, s.kind) for s in self.shapes}]
@@ -81,30 +82,35 @@ class Row:
         self.shapes[i] = Shape(old.size, color, old.kind)
         return f"the {old.short} turns {color}"
 
-    def resize(self, rng: random.Random) -> str:
+    def _resize(self, rng: random.Random) -> str:
         i = rng.randrange(len(self.shapes))
         old = self.shapes[i]
         size = rng.choice([s for s in SIZES if s != old.size])
         self.shapes[i] = Shape(size, old.color, old.kind)
         return f"the {old.short} becomes {size}"
 
-    def fresh(self, rng: random.Random, size: str) -> Shape:
+    def _fresh(self, rng: random.Random, size: str) -> Shape:
         taken = {(s.color, s.kind) for s in self.shapes}
         free = [(c, k) for c in COLORS for k in KINDS if (c, k) not in taken]
         return Shape(size, *rng.choice(free))
 
+    _CHANGES = (_swap, _swap, _leave, _arrive, _repaint, _resize)
+
     def change(self, rng: random.Random) -> None:
+        """Let one thing happen to the row."""
         made = None
         while made is None:
-            made = rng.choice((self.swap, self.swap, self.leave, self.arrive, self.repaint, self.resize))(rng)
+            made = rng.choice(self._CHANGES)(self, rng)
         self.changes.append(f"{made}. Now from left to right: {self.listing()}")
 
     # text
 
     def listing(self) -> str:
+        """The shapes from left to right, in words."""
         return join([f"a {s}" for s in self.shapes])
 
     def context(self) -> str:
+        """The row as it was, and each change with the row after it."""
         start = join([f"a {s}" for s in self.start])
         text = f"Scene: On a {self.background} background, from left to right: {start}."
         for word, made in zip(("Then", "After that", "At last"), self.changes, strict=False):
@@ -113,23 +119,24 @@ class Row:
 
     # requests
 
-    def list_now(self, rng: random.Random) -> Turn:
+    def _list_now(self, rng: random.Random) -> Turn:
         if rng.random() < 0.5:
             return ask("order", "What is there now from left to right?", self.listing())
-        return ask("order-back", "What is there now from right to left?", join([f"a {s}" for s in self.shapes[::-1]]))
+        return ask("order-back", "What is there now from right to left?",
+                   join([f"a {s}" for s in self.shapes[::-1]]))
 
-    def count(self, rng: random.Random) -> Turn:
-        word, found = self.some(rng, self.shapes)
+    def _count(self, rng: random.Random) -> Turn:
+        word, found = self._some(rng, self.shapes)
         return ask("count", f"How many {word} are there now?", counted(found))
 
-    def count_beside(self, rng: random.Random) -> Turn:
+    def _count_beside(self, rng: random.Random) -> Turn:
         i = rng.randrange(len(self.shapes))
         side = rng.choice(("left", "right"))
         found = self.shapes[:i] if side == "left" else self.shapes[i + 1 :]
         question = f"How many shapes are {side} of the {self.shapes[i].short} now?"
         return ask("count-beside", question, counted(found))
 
-    def some(self, rng: random.Random, among: list[Shape]) -> tuple[str, list[Shape]]:
+    def _some(self, rng: random.Random, among: list[Shape]) -> tuple[str, list[Shape]]:
         what = rng.choice(("color", "kind", "size", "any"))
         if what == "any":
             return "shapes", among
@@ -141,7 +148,7 @@ class Row:
         found = [s for s in among if getattr(s, what) == value]
         return (plural(value) if what == "kind" else f"{value} shapes"), found
 
-    def neighbor(self, rng: random.Random) -> Turn:
+    def _neighbor(self, rng: random.Random) -> Turn:
         i = rng.randrange(len(self.shapes))
         step = rng.choice((-1, 1))
         side = "left" if step < 0 else "right"
@@ -149,17 +156,17 @@ class Row:
         answer = f"the {self.shapes[there]}" if 0 <= there < len(self.shapes) else "nothing"
         return ask("neighbor", f"What is just {side} of the {self.shapes[i].short} now?", answer)
 
-    def nth(self, rng: random.Random) -> Turn:
+    def _nth(self, rng: random.Random) -> Turn:
         i = rng.randrange(len(self.shapes))
         side = rng.choice(("left", "right"))
         shape = self.shapes[i] if side == "left" else self.shapes[-1 - i]
         return ask("nth", f"Which shape is {ORDINALS[i]} from the {side} now?", f"the {shape}")
 
-    def attribute(self, rng: random.Random) -> Turn:
+    def _attribute(self, rng: random.Random) -> Turn:
         shape = rng.choice(self.shapes)
         return ask("size", f"How large is the {shape.short} now?", f"it is {shape.size}")
 
-    def describe(self, rng: random.Random) -> Turn:
+    def _describe(self, rng: random.Random) -> Turn:
         """A description: true sentences of several kinds, in an order that differs."""
         shapes = self.shapes
         facts = [
@@ -181,22 +188,25 @@ class Row:
                          f"{NUMBERS[len(found)]} of them {'is' if len(found) == 1 else 'are'} {size}")
         for i in rng.sample(range(1, len(shapes)), min(2, len(shapes) - 1)):
             facts.append(f"just right of the {shapes[i - 1]} is the {shapes[i]}")
-            facts.append(f"the {shapes[i]} has {NUMBERS[i]} to its left and {NUMBERS[len(shapes) - 1 - i]} to its right")
+            facts.append(f"the {shapes[i]} has {NUMBERS[i]} to its left and {NUMBERS[len(shapes) - 1 - i]} "
+                         f"to its right")
         chosen = rng.sample(facts, rng.randint(3, min(7, len(facts))))
-        return Turn("describe", "Describe the scene.\nAnswer:", " ".join(f"{sentence(f)}." for f in chosen), graded=False)
+        return Turn("describe", "Describe the scene.\nAnswer:", " ".join(f"{sentence(f)}." for f in chosen),
+                    graded=False)
 
-    def draw(self, rng: random.Random) -> Turn:
+    def _draw(self, rng: random.Random) -> Turn:
         """A caption for the picture model: two neighbors of the row, named by their place in it."""
         i = rng.randrange(len(self.shapes) - 1)
         a, b = self.shapes[i], self.shapes[i + 1]
         request = f"Draw the {ORDINALS[i]} and the {ORDINALS[i + 1]} shape from the left.\nCaption:"
         return Turn("draw", request, f"a {a} left of a {b} on a {self.background} background")
 
-    MAKERS = ("list_now", "count", "count", "count_beside", "count_beside", "neighbor", "neighbor", "nth", "attribute",
-              "describe", "draw")
+    _MAKERS = (_list_now, _count, _count, _count_beside, _count_beside, _neighbor, _neighbor, _nth,
+               _attribute, _describe, _draw)
 
     def turns(self, rng: random.Random, n: int) -> list[Turn]:
-        return list(pick_turns(rng, [getattr(self, name) for name in self.MAKERS], n))
+        """Up to `n` different requests about the row as it is now."""
+        return list(pick_turns(rng, [partial(make, self) for make in self._MAKERS], n))
 
 
 def counted(found: list[Shape]) -> str:

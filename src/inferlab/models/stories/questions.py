@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import partial
 
 from .documents import Document, Turn, ask, pick_turns
 from .tales import Hero, Tale
@@ -11,7 +12,8 @@ from .words import BACKGROUNDS, COLORS, KINDS, NUMBERS, SIZES, join, plural
 
 
 def story(
-    rng: random.Random, events: int | None = None, turns: int = 6, heroes: int | None = None, ending: bool | None = None
+    rng: random.Random, events: int | None = None, turns: int = 6, heroes: int | None = None,
+    ending: bool | None = None
 ) -> Document:
     """A story of 2 to 4 shapes with 3 to 10 events, a summary and questions about its end.
 
@@ -25,7 +27,7 @@ def story(
     if rng.random() < 7 / 8 if ending is None else ending:
         tale.end()
     document = Document("story", f"Story: {tale.text()}", key)
-    makers = [lambda r, make=make: make(tale, r) for make in MAKERS]
+    makers = [partial(make, tale) for make in _MAKERS]
     document.turns.extend(pick_turns(rng, makers, turns))
     return document
 
@@ -37,12 +39,12 @@ def _who(tale: Tale, rng: random.Random) -> tuple[Hero, str]:
     return hero, hero.name if len(alike) > 1 or rng.random() < 0.7 else f"the {hero.color} {hero.kind}"
 
 
-def where(tale: Tale, rng: random.Random) -> Turn:
+def _where(tale: Tale, rng: random.Random) -> Turn:
     hero, who = _who(tale, rng)
     return ask("where", f"Where is {who} now?", f"at the {hero.place}")
 
 
-def where_before(tale: Tale, rng: random.Random) -> Turn | None:
+def _where_before(tale: Tale, rng: random.Random) -> Turn | None:
     hero = rng.choice(tale.heroes)
     if len(hero.been) < 2:
         return None
@@ -50,19 +52,19 @@ def where_before(tale: Tale, rng: random.Random) -> Turn | None:
                f"first at the {hero.been[-2]}, now at the {hero.place}")
 
 
-def where_first(tale: Tale, rng: random.Random) -> Turn:
+def _where_first(tale: Tale, rng: random.Random) -> Turn:
     hero = rng.choice(tale.heroes)
     return ask("where-first", f"Where was {hero.name} at the beginning?", f"at the {hero.been[0]}")
 
 
-def who_is_at(tale: Tale, rng: random.Random) -> Turn:
+def _who_is_at(tale: Tale, rng: random.Random) -> Turn:
     place = rng.choice(tale.places)
     names = [h.name for h in tale.at(place)]
     answer = f"{join(names)}, so {NUMBERS[len(names)]}" if names else "none"
     return ask("count-at", f"How many shapes are at the {place} now?", answer)
 
 
-def count_look(tale: Tale, rng: random.Random) -> Turn:
+def _count_look(tale: Tale, rng: random.Random) -> Turn:
     what = rng.choice(("color", "kind", "size"))
     values = {"color": COLORS, "kind": KINDS, "size": SIZES}[what]
     value = getattr(rng.choice(tale.heroes), what) if rng.random() < 0.8 else rng.choice(values)
@@ -72,29 +74,29 @@ def count_look(tale: Tale, rng: random.Random) -> Turn:
     return ask("count-look", f"How many {word} are there now?", answer)
 
 
-def look(tale: Tale, rng: random.Random) -> Turn:
+def _look(tale: Tale, rng: random.Random) -> Turn:
     hero = rng.choice(tale.heroes)
     return ask("look", f"What does {hero.name} look like now?", f"it is a {hero}")
 
 
-def first_color(tale: Tale, rng: random.Random) -> Turn:
+def _first_color(tale: Tale, rng: random.Random) -> Turn:
     hero = rng.choice(tale.heroes)
     return ask("first-color", f"Which color was {hero.name} at the beginning?", hero.colors[0])
 
 
-def who_looks(tale: Tale, rng: random.Random) -> Turn | None:
+def _who_looks(tale: Tale, rng: random.Random) -> Turn | None:
     hero = rng.choice(tale.heroes)
     alike = [h for h in tale.heroes if (h.color, h.kind) == (hero.color, hero.kind)]
     return ask("who", f"Who is the {hero.color} {hero.kind} now?", hero.name) if len(alike) == 1 else None
 
 
-def carries(tale: Tale, rng: random.Random) -> Turn:
+def _carries(tale: Tale, rng: random.Random) -> Turn:
     hero, who = _who(tale, rng)
     answer = join([f"the {t}" for t in hero.holds]) if hero.holds else "nothing"
     return ask("carries", f"What does {who} carry now?", answer)
 
 
-def has_thing(tale: Tale, rng: random.Random) -> Turn | None:
+def _has_thing(tale: Tale, rng: random.Random) -> Turn | None:
     if not tale.found:
         return None
     thing = rng.choice(tale.found)
@@ -102,7 +104,7 @@ def has_thing(tale: Tale, rng: random.Random) -> Turn | None:
     return ask("who-has", f"Who has the {thing} now?", holder.name if holder else "nobody")
 
 
-def where_thing(tale: Tale, rng: random.Random) -> Turn | None:
+def _where_thing(tale: Tale, rng: random.Random) -> Turn | None:
     if not tale.found:
         return None
     thing = rng.choice(tale.found)
@@ -111,29 +113,31 @@ def where_thing(tale: Tale, rng: random.Random) -> Turn | None:
     return ask("where-thing", f"Where is the {thing} now?", answer)
 
 
-def visits(tale: Tale, rng: random.Random) -> Turn:
+def _visits(tale: Tale, rng: random.Random) -> Turn:
     """All places in order: asked for practice, too long a way through the story to be graded."""
     hero = rng.choice(tale.heroes)
     places = list(dict.fromkeys(hero.been))
-    return replace(ask("visits", f"Where has {hero.name} been?", join([f"the {p}" for p in places])), graded=False)
+    return replace(ask("visits", f"Where has {hero.name} been?", join([f"the {p}" for p in places])),
+                   graded=False)
 
 
-def with_whom(tale: Tale, rng: random.Random) -> Turn:
+def _with_whom(tale: Tale, rng: random.Random) -> Turn:
     hero = rng.choice(tale.heroes)
     names = [h.name for h in tale.at(hero.place, but=hero)]
     return ask("with-whom", f"Who is with {hero.name} now?", join(names) if names else "nobody")
 
 
-def summary(tale: Tale, rng: random.Random) -> Turn:
+def _summary(tale: Tale, rng: random.Random) -> Turn:
     """Everyone in the order of the story; the words between differ, the facts do not."""
     lines = []
     for hero in tale.heroes:
         held = f" with {join([f'the {thing}' for thing in hero.holds])}" if hero.holds else ""
-        lines.append(f"{hero.name}, a {hero}, {rng.choice(('was', 'stayed', 'slept'))} at the {hero.place}{held}.")
+        lines.append(f"{hero.name}, a {hero}, {rng.choice(('was', 'stayed', 'slept'))} at the "
+                     f"{hero.place}{held}.")
     return Turn("summary", "Tell the end.\nAnswer:", " ".join(lines), graded=False)
 
 
-def draw(tale: Tale, rng: random.Random) -> Turn:
+def _draw(tale: Tale, rng: random.Random) -> Turn:
     """A caption for the picture model of two heroes as they look at the end."""
     a, b = rng.sample(tale.heroes, 2)
     relation, background = rng.choice(("left of", "right of", "above", "below")), rng.choice(BACKGROUNDS)
@@ -141,5 +145,6 @@ def draw(tale: Tale, rng: random.Random) -> Turn:
     return Turn("draw", request, f"a {a} {relation} a {b} on a {background} background")
 
 
-MAKERS = (where, where, where_before, where_first, who_is_at, who_is_at, count_look, look, first_color, who_looks, carries,
-          has_thing, where_thing, where_thing, visits, with_whom, summary, draw)
+_MAKERS = (_where, _where, _where_before, _where_first, _who_is_at, _who_is_at, _count_look, _look,
+           _first_color, _who_looks, _carries, _has_thing, _where_thing, _where_thing, _visits, _with_whom,
+           _summary, _draw)

@@ -22,4 +22,5 @@ def repeat(rng: random.Random, words: int | None = None) -> Document:
     back = rng.random() < 0.25
     request = "Say it backwards.\nAnswer:" if back else "Say it again.\nAnswer:"
     reply = " ".join(line[::-1]) if back else text
-    return Document("repeat", f"Line: {text}.", text, [Turn("backwards" if back else "again", request, f"{reply}.")])
+    return Document("repeat", f"Line: {text}.", text, [Turn("backwards" if back else "again", request,
+                                                            f"{reply}.")])

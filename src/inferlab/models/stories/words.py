@@ -1,12 +1,12 @@
 """The words of the bundled language models' world: names, places, things, and the ways to say what happens.
 
-The shapes, colors, sizes and relations are the picture model's own (`inferlab.models.scenes`), so that a caption written
-by the language model can be drawn.
+The shapes, colors, sizes and relations are the picture model's own (`inferlab.models.scenes`), so that a
+caption written by the language model can be drawn.
 """
 
 from __future__ import annotations
 
-from ..scenes import language as captions
+from inferlab.models.scenes import language as captions
 
 COLORS = tuple(captions.COLORS)
 KINDS = captions.SHAPES
@@ -14,29 +14,35 @@ SIZES = captions.SIZES
 BACKGROUNDS = tuple(captions.BACKGROUNDS)
 
 NAMES = (
-    "Ada", "Ben", "Cleo", "Dora", "Eli", "Finn", "Gus", "Hana", "Ida", "Jack", "Kira", "Leo", "Mira", "Nils", "Olga",
-    "Pia", "Rosa", "Sam", "Tess", "Uma", "Vera", "Will", "Yara", "Zoe", "Amos", "Bella", "Carl", "Emma", "Hugo", "Lina",
+    "Ada", "Ben", "Cleo", "Dora", "Eli", "Finn", "Gus", "Hana", "Ida", "Jack", "Kira", "Leo", "Mira", "Nils",
+    "Olga",
+    "Pia", "Rosa", "Sam", "Tess", "Uma", "Vera", "Will", "Yara", "Zoe", "Amos", "Bella", "Carl", "Emma",
+    "Hugo", "Lina",
     "Max", "Nora",
 )
 
 PLACES = (
-    "bridge", "pond", "hill", "garden", "tower", "market", "forest", "beach", "cave", "mill", "station", "school",
+    "bridge", "pond", "hill", "garden", "tower", "market", "forest", "beach", "cave", "mill", "station",
+    "school",
     "island", "meadow", "castle", "library", "harbor", "bakery", "theater", "waterfall",
 )
 
 THINGS = (
-    "key", "drum", "lamp", "kite", "map", "bell", "rope", "basket", "book", "clock", "flute", "shovel", "coin", "cup",
+    "key", "drum", "lamp", "kite", "map", "bell", "rope", "basket", "book", "clock", "flute", "shovel",
+    "coin", "cup",
     "feather", "mirror", "ladder", "candle", "whistle", "letter",
 )
 
 TRAVELS = ("rolled", "hopped", "slid", "walked", "ran", "drifted", "hurried", "wandered", "spun", "flew")
 MANNERS = ("slowly", "quickly", "quietly", "happily", "carefully", "bravely", "lazily", "alone")
 TIMES = (
-    "Then", "Later", "After that", "Soon", "At noon", "In the afternoon", "A little later", "Before long", "After lunch",
+    "Then", "Later", "After that", "Soon", "At noon", "In the afternoon", "A little later", "Before long",
+    "After lunch",
     "When the clock struck", "Towards evening", "Suddenly",
 )
 OPENINGS = (
-    "Once upon a time", "One morning", "Long ago", "On a quiet day", "One winter day", "In the middle of summer",
+    "Once upon a time", "One morning", "Long ago", "On a quiet day", "One winter day",
+    "In the middle of summer",
     "On the first day of spring", "Not so long ago",
 )
 PAINTINGS = (
@@ -46,8 +52,10 @@ PAINTINGS = (
     "blushed until it was {color}",
 )
 GROWINGS = {
-    "large": ("ate a whole cake and grew large", "grew and grew until it was large", "drank from the magic well and became large"),
-    "small": ("shrank in the rain and was small", "got smaller and smaller until it was small", "became small by magic"),
+    "large": ("ate a whole cake and grew large", "grew and grew until it was large", "drank from the magic "
+                                                                                     "well and became large"),
+    "small": ("shrank in the rain and was small", "got smaller and smaller until it "
+                                                  "was small", "became small by magic"),
 }
 WEATHER_NOUNS = ("wind", "sun", "rain", "snow", "sky", "air", "fog", "moon")
 WEATHER_WORDS = ("soft", "bright", "cold", "warm", "gentle", "strange", "still", "golden")

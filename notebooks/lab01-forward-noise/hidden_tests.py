@@ -1,0 +1,173 @@
+"""The hidden tests of lab01-forward-noise:
+a block fills the `### HIDDEN TESTS` line of the check it names."""
+
+# %% check="forecast"
+@reference
+def traced(rows, height, width):
+    """The truth: a real training step of the bundled pipeline, traced."""
+    import torch
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    model = load_pipeline("bundled", "cpu")
+    with torch.no_grad(), trace(model) as run:
+        found = model.vae.encode(torch.zeros(len(rows), 3, height, width)).latent_dist.mean
+        noisy = model.scheduler.add_noise(found, torch.ones_like(found), torch.tensor(rows))
+        words, _ = model.encode_prompt(["a red circle"] * len(rows), "cpu", 1, False)
+        model.unet(noisy, torch.tensor(rows), encoder_hidden_states=words)
+    names = ["vae.encode", "scheduler.add_noise", "unet", "scheduler.step", "vae.decode"]
+    at = run["unet"]
+    return ({name: len(run.find(name)) for name in names}, tuple(at.inputs["sample"].shape),
+            tuple(at.inputs["timestep"].shape))
+
+with check.part("the calls of another step", weight=2):
+    rows = [999, 3]
+    counted, _, _ = ask_forecast(rows, 96, 160)
+    added, called, stepped = (counted[name] for name in ("scheduler.add_noise", "unet", "scheduler.step"))
+    check.mistake("noise is not added step after step: the formula jumps to a level in one sum",
+                  when=added in (sum(rows), max(rows), max(rows) + 1, sum(rows) + len(rows)))
+    check.mistake("noising is not the generator: no step takes noise out, and the UNet is asked once",
+                  when=stepped or (called != 1 and called != len(rows)) or counted["vae.decode"])
+    check.mistake("one call serves the whole batch", when=len(rows) in (added, called, counted["vae.encode"]))
+    check.mistake("a training step asks the UNet once: without its answer there is nothing to learn from",
+                  when=called == 0)
+    check.equal(counted, traced(rows, 96, 160)[0])
+with check.part("the noisy latents, at 96x160", weight=2):
+    rows = [999, 3]
+    _, got, _ = ask_forecast(rows, 96, 160)
+    check.mistake("t names a noise level: it does not count pictures",
+                  when=got[:1] in ((999,), (1000,), (1002,), (1003,)))
+    check.mistake("the noise goes into the latents; pixels are there before the encoder only",
+                  when=got[1:] == (3, 96, 160))
+    check.mistake("height comes before width", when=got[1:] == (4, 20, 12))
+    check.equal(got, traced(rows, 96, 160)[1])
+with check.part("what the UNet gets for t", weight=1):
+    rows = [700] * 5
+    _, _, got = ask_forecast(rows, 64, 64)
+    check.mistake("each picture has a t of its own, also where they happen to be equal",
+                  when=got in ((), (1,)))
+    check.mistake("t names a noise level: it does not count pictures",
+                  when=got in ((700,), (701,), (3500,), (3505,), (1000,)))
+    check.equal(got, traced(rows, 64, 64)[2])
+
+# %% check="levels"
+with check.part("`snr` of whole schedules", weight=1):
+    for kind, config in (("squaredcos_cap_v2", {}), ("linear", {}),
+                         ("scaled_linear", {"rescale_betas_zero_snr": True})):
+        given = schedule(kind, **config)
+        got = check.learner.snr(given)
+        check.mistake("that is the quotient of the weights: powers are their squares",
+                      when=close(got, (given / (1 - given)).sqrt(), tol=1e-4))
+        check.mistake("that is the signal's share of the whole, not its ratio to the noise",
+                      when=close(got, given, tol=1e-4))
+        check.mistake("that is noise to signal", when=close(got[1:-1], ((1 - given) / given)[1:-1], tol=1e-3))
+        check.close(got, given / (1 - given), tol=1e-5, rtol=1e-3)
+with check.part("`zero_terminal`, as rescale_betas_zero_snr", weight=2):
+    for kind, config in (("scaled_linear", {}), ("linear", {}),
+                         ("scaled_linear", {"num_train_timesteps": 200})):
+        given, want = schedule(kind, **config), schedule(kind, rescale_betas_zero_snr=True, **config)
+        got, low = check.learner.zero_terminal(given), given.sqrt() - given[-1].sqrt()
+        check.mistake("the last entry is no zero by itself: this is the table as it was",
+                      when=close(got, given))
+        check.mistake("only the last entry was changed: the level would jump there",
+                      when=close(got[:-1], given[:-1], tol=1e-6))
+        check.mistake("you shifted alpha_bar: what is shifted is its square root",
+                      when=close(got, (given - given[-1]) * given[0] / (given[0] - given[-1]), tol=1e-5))
+        check.mistake("shifted and not stretched: the first entry is no longer what it was",
+                      when=close(got, low**2, tol=1e-6))
+        check.close(got, want, tol=2e-5)
+with check.part("`line_level` has the same ratio, also at both ends", weight=1):
+    given = torch.tensor([1.0, 0.99, 0.7, 0.3, 0.004, 0.0])
+    got = check.learner.line_level(given)
+    check.tensor(got, shape=(6,))
+    check.mistake("that is the noise's weight in the diffusion mixture, whose squares add up to 1",
+                  when=close(got, (1 - given).sqrt()))
+    check.mistake("on the line it is the weights whose quotient must be kept, not the shares of power",
+                  when=close(got, 1 - given))
+    check.close([float(got[0]), float(got[-1])], [0.0, 1.0], tol=1e-6)
+    check.close(((1 - got) / got)[1:], (given / (1 - given)).sqrt()[1:], tol=1e-4, rtol=1e-3)
+    straight = FlowMatchEulerDiscreteScheduler()
+    want = straight.sigmas[500:501]  # a level of its own list; a picture of ones with a noise of zeros
+    left = straight.scale_noise(torch.ones(1, 4), straight.timesteps[500:501], torch.zeros(1, 4))[0, 0]
+    ratio = (left / want) ** 2
+    check.close(check.learner.line_level(ratio / (1 + ratio)), want, tol=1e-4)
+
+# %% check="training-pair"
+near = torch.tensor([float(library.alphas_cumprod[500]), float(library.alphas_cumprod[499])]).sqrt()
+check.mistake("one step short: row 500 is reached by the betas up to and with row 500",
+              when=close(got, near[1] * x0[:2] + (1 - near[1] ** 2).sqrt() * eps[:2], tol=2e-5))
+check.mistake("the same noise many times over: its small weights add up to far more than 1",
+              when=got.std() > 5)
+check.mistake("the weights are square roots",
+              when=close(got, near[0] ** 2 * x0[:2] + (1 - near[0] ** 2) * eps[:2], tol=1e-4))
+
+# %% check="training-pair"
+SPREAD = [999, 0, 1, 700]
+with check.part("each sample at its own t, in other schedules", weight=2):
+    for config in ({"beta_schedule": "squaredcos_cap_v2"}, {"beta_schedule": "linear"},
+                   STABLE | {"rescale_betas_zero_snr": True}):
+        (got, _), library, t = pair_of(SPREAD, config)
+        check.mistake("every sample was noised to the first sample's level",
+                      when=close(got, library.add_noise(x0, eps, t[:1].expand(4)), tol=1e-4))
+        check.close(got, library.add_noise(x0, eps, t), tol=1e-4)
+with check.part("for epsilon: the target is the noise that is in x_t", weight=1):
+    (got, answer_key), library, t = pair_of([300, 600, 900], STABLE)
+    level = library.alphas_cumprod[t].reshape(-1, 1, 1, 1)
+    inside = (got - level.sqrt() * x0[:3]) / (1 - level).sqrt()
+    check.mistake("the network is asked for a noise that is not in its input: it can learn nothing from that",
+                  when=close(answer_key, eps[:3]) and not close(inside, answer_key, tol=0.05))
+    check.close(inside, answer_key, tol=1e-3)
+with check.part("the targets for sample and v_prediction, as get_velocity", weight=2):
+    (_, answer_key), library, t = pair_of([999, 5, 400], STABLE, "sample")
+    check.mistake("the target is not the picture of one step earlier: with `sample` it is the clean one",
+                  when=close(answer_key, library.add_noise(x0[:3], eps[:3], t - 1), tol=1e-3))
+    check.close(answer_key, x0[:3], tol=1e-5)
+    (_, answer_key), library, t = pair_of([999, 5, 400], STABLE, "v_prediction")
+    want = library.get_velocity(x0[:3], eps[:3], t)
+    check.mistake("a sign of the velocity is wrong", when=close(answer_key, -want, tol=1e-3))
+    check.mistake("that is the velocity of the straight line; the diffusion mixture's has the weights in it",
+                  when=close(answer_key, eps[:3] - x0[:3], tol=1e-3))
+    check.close(answer_key, want, tol=1e-4)
+
+# %% check="languages"
+check.mistake("the answer was handed on as it is: it is in another language",
+              when=close(got, exact["epsilon"]))
+
+# %% check="languages"
+with check.part("into v_prediction and out of it, as get_velocity", weight=1):
+    library = DDPMScheduler(beta_schedule="squaredcos_cap_v2")
+    for at in (80, 600, 900):
+        a, s = float(library.alphas_cumprod[at]) ** 0.5, float(1 - library.alphas_cumprod[at]) ** 0.5
+        got, exact = translated("sample", "v_prediction", a, s)
+        check.mistake("a sign of the velocity is wrong", when=close(got, s * x0 - a * eps, tol=1e-3))
+        check.mistake("that is the velocity of the straight line", when=close(got, eps - x0, tol=1e-3))
+        check.close(got, library.get_velocity(x0, eps, torch.full((3,), at)), tol=1e-4)
+        for wanted in ("epsilon", "flow"):
+            got, exact = translated("v_prediction", wanted, a, s)
+            check.close(got, exact[wanted], tol=1e-4)
+with check.part("on the straight line", weight=1):
+    for s in (0.15, 0.5, 0.9, 1.0):
+        got, exact = translated("flow", "sample", 1 - s, s)
+        check.mistake("the line's velocity points from the picture to the noise",
+                      when=close(got, s * exact["flow"] + (1 - s) * x0 + s * eps, tol=1e-3))
+        as_v = (1 - s) * ((1 - s) * x0 + s * eps) - s * exact["flow"]
+        check.mistake("the two velocities are not the same: this one is noise minus picture",
+                      when=close(got, as_v, tol=1e-3) or close(got, as_v / ((1 - s) ** 2 + s**2), tol=1e-3))
+        check.close(got, x0, tol=1e-4)
+    for spoken, wanted in (("sample", "flow"), ("epsilon", "flow"), ("flow", "epsilon")):
+        got, exact = translated(spoken, wanted, 0.7, 0.3)
+        check.close(got, exact[wanted], tol=1e-4)
+with check.part("where the answer says nothing about the other half", weight=1):
+    got, exact = translated("v_prediction", "sample", 0.0, 1.0)
+    check.close(got, x0, tol=1e-5)
+    for spoken, wanted, a, s in (("epsilon", "sample", 0.0, 1.0), ("sample", "epsilon", 1.0, 0.0)):
+        both = a * x0 + s * eps  # x_t and the answer in one: the second equation is the first again
+        try:
+            got = check.learner.translate_to(wanted, both, spoken, both, a, s)
+        except LearnerError as error:
+            check.true(error.name == "ValueError", f"this must raise ValueError ({error})")
+        else:
+            check.mistake("you divided by a weight of 0: raise ValueError before you do",
+                          when=isinstance(got, torch.Tensor) and not got.isfinite().all())
+            check.fail("x_t is pure noise (or the pure picture) and so is the answer: nothing determines the "
+                       "other one, and a number made up for it is wrong")

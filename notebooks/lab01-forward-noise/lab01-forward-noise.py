@@ -1,0 +1,735 @@
+# %% [markdown]
+# # Lab 01 · Forward noise
+#
+# A diffusion model is trained on pictures with noise in them. In this lab you add the noise. You predict what
+# one training example needs, watch how a real `StableDiffusionPipeline` makes it, measure how much of a
+# picture is left at each level, and find out why a colleague's training pairs teach nothing.
+#
+# **Time** 40 to 55 minutes · **Points** 14, of which 5 are practice · **Reading** [Forward
+# noise](../../handbook/lab01-forward-noise.md) in the handbook, before you start
+
+# %% tags=["parameters"]
+LEARNER = ""  # your name or id, as your course knows you
+MODEL = "bundled"  # "bundled" | "full" | "hub"
+DEVICE = "auto"  # "auto" | "cpu" | "cuda"
+SEED = 0
+
+# %% [markdown]
+# Grading always uses `"bundled"`, a small trained model, on the CPU. `"full"` has the architecture of Stable
+# Diffusion 1.5 with random weights: calls, shapes and schedules are real, losses and pictures mean nothing.
+
+# %%
+from inferlab.lab import start
+
+lab = start("lab01-forward-noise", LEARNER, MODEL, DEVICE, SEED)
+
+# %%
+import torch
+from diffusers import DDIMScheduler, DDPMScheduler, FlowMatchEulerDiscreteScheduler
+from inferlab.models import load_pipeline
+from inferlab.models.scenes import render, sample_scenes
+
+torch.set_grad_enabled(False)
+pipe = load_pipeline(MODEL, lab.device)
+pipe.scheduler = DDIMScheduler.from_config(pipe.scheduler.config)  # a checkpoint may bring another
+
+# %% [markdown]
+# ## 1 · Goal and mental model
+#
+# After this lab you can say what a training example of a diffusion model is, what the number `t` in it
+# means, and how much of the picture is left at any `t` of any schedule.
+#
+# Adding noise is **fixed arithmetic**. It mixes clean latents $x_0$ (a picture, encoded by the pipeline's
+# VAE) with noise $\epsilon$ of the same shape:
+#
+# $$x_t = \sqrt{\bar\alpha_t}\;x_0 + \sqrt{1-\bar\alpha_t}\;\epsilon$$
+#
+# There is no network in this line, and nothing in it is learned. $\bar\alpha_t$ is an entry of a table,
+# `alphas_cumprod`, and **`t` is its row number**: it names a *noise level*.
+
+# %%
+table = pipe.scheduler.alphas_cumprod
+for t in (0, 250, 500, 750, 999):
+    signal, sigma = table[t] ** 0.5, (1 - table[t]) ** 0.5
+    print(f"t = {t:3d}   weight of the picture {signal:.4f}   of the noise {sigma:.4f}")
+
+# %% [markdown]
+# | object | what it does with noise |
+# |---|---|
+# | the **schedule** (`alphas_cumprod`) | says how much, for each `t` |
+# | **`add_noise`** | mixes it in: two weights, one sum |
+# | the **UNet**, the trained network | predicts which noise was mixed in |
+# | **`scheduler.step`** | takes some out again, when a picture is *made* (lab 02). Training never calls it |
+
+# %% [markdown]
+# ![Left, an arc and a straight line from picture to noise, cut by one ray, with a diamond just before the
+# arc's end; right, four falling curves of the signal-to-noise ratio over
+# t.](../../handbook/figures/lab01-levels.svg)
+#
+# *From the handbook.* Left: each mixture is a point; the two weights are its coordinates. Diffusion moves
+# along an arc, flow matching along a line. On one ray from the origin, the ratio of the weights is the same.
+# Right: the signal-to-noise ratio, the square of that ratio, along four schedules. Only two curves leave the
+# plot at the bottom.
+
+# %% [markdown]
+# ## 2 · Predict
+#
+# A training step takes a batch of pictures with captions. For each picture it draws a `t`. It encodes the
+# pictures, adds noise, and asks the UNet which noise was added. (Real training then compares, and updates the
+# weights. We do not.)
+#
+# ### Exercise 1 · What does a training step call?
+#
+# *difficulty 2 of 3 · 5 minutes · 3 points*
+#
+# **Before you run anything**, write a function that says what a *trace* of such a step will show: a record of
+# every call, with its inputs and outputs. It is graded on steps that this notebook never makes, with other
+# pictures, other sizes and other `t`.
+#
+# | argument | meaning |
+# |---|---|
+# | `timesteps` | the `t` of each picture of the batch, a list of `int`; so its length is the number of pictures |
+# | `height`, `width` | size of the pictures, in pixels |
+#
+# Returns a `dict`: the number of calls (`int`) under `"vae.encode"`, `"scheduler.add_noise"`, `"unet"`,
+# `"scheduler.step"` and `"vae.decode"`, and two shapes (tuples of `int`): `"x_t"`, of the noisy latents, and
+# `"timestep"`, of what the UNet gets for `t`.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Does reaching level 999 take more work than reaching level 3? Look at the formula: is there a loop in it?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# What training needs is done once for the whole batch. What only *making* a picture needs is done 0 times.
+# The VAE's latents have 4 channels, and an eighth of the picture's height and width. Each picture has its own
+# <code>t</code>, so the UNet gets a vector of them.
+# </details>
+
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=5
+def forecast(timesteps, height, width):
+    """What a trace of one training step shows: calls of five boundaries, and two shapes."""
+    ### BEGIN SOLUTION
+    batch = len(timesteps)
+    return {
+        "vae.encode": 1,
+        "scheduler.add_noise": 1,
+        "unet": 1,
+        "scheduler.step": 0,
+        "vae.decode": 0,
+        "x_t": (batch, 4, height // 8, width // 8),
+        "timestep": (batch,),
+    }
+    ### END SOLUTION
+
+# %% [markdown]
+# ## 3 · Trace
+#
+# Three pictures, three captions, three levels. The noise is drawn once and kept, because it is the answer
+# that we want from the UNet.
+
+# %%
+scenes = sample_scenes(3, torch.Generator().manual_seed(SEED))
+pictures = render(scenes).to(lab.device, pipe.vae.dtype)
+captions = [scene.caption for scene in scenes.scenes()]
+timesteps = torch.tensor([60, 500, 940], device=lab.device)
+side = pictures.shape[-1] // pipe.vae_scale_factor
+noise = torch.randn(3, 4, side, side, generator=torch.Generator().manual_seed(SEED)).to(pictures)
+print(*captions, sep="\n")
+
+# %%
+from inferlab.trace import trace
+
+with trace(pipe) as step_trace:
+    clean = pipe.vae.encode(pictures * 2 - 1).latent_dist.mean * pipe.vae.config.scaling_factor
+    x_t = pipe.scheduler.add_noise(clean, noise, timesteps)
+    text, _ = pipe.encode_prompt(captions, lab.device, 1, do_classifier_free_guidance=False)
+    answer = pipe.unet(x_t, timesteps, encoder_hidden_states=text).sample
+step_trace.table(level=1)
+
+# %% [markdown]
+# **That is a training example**, three times over: the input is `x_t`, `t` and the text; the target is
+# `noise`. Stop at three lines of the table:
+#
+# * **`scheduler.add_noise`** ran once. It went to level 940 as directly as to level 60. Noise is *not* added
+#   step after step;
+# * **`unet`** ran once. Nothing here goes from noise to a picture, so this is no generator;
+# * the UNet's **`timestep`** has one entry for each picture. Each entry names a level. The number of pictures
+#   is the length of the batch axis.
+#
+# (The encoder gives 8 channels: a mean and a log-variance for each of 4. We took the mean, so that everybody
+# gets the same numbers; training draws a sample.)
+#
+# **Reconcile.** Put your forecast beside the trace. Where they differ, the trace is right.
+
+# %% tags=["demo"]
+for name in ("vae.encode", "scheduler.add_noise", "unet", "scheduler.step", "vae.decode"):
+    print(f"{name:20s} {len(step_trace.find(name))} calls")
+print("x_t     ", tuple(step_trace.find("scheduler.add_noise")[0].outputs.shape))
+print("timestep", tuple(step_trace["unet"].inputs["timestep"].shape))
+
+# %% check="forecast" points=3
+from inferlab.lab import Check, reference
+
+check = Check("forecast", points=3)
+
+def ask_forecast(*step):
+    """The learner's forecast of a training step, once it has the form that the contract asks for."""
+    got = check.learner.forecast(*step)
+    calls = ["vae.encode", "scheduler.add_noise", "unet", "scheduler.step", "vae.decode"]
+    check.true(isinstance(got, dict) and set(got) == {*calls, "x_t", "timestep"},
+               "return a dict with exactly the seven keys of the contract")
+    check.true(all(isinstance(got[key], tuple) for key in ("x_t", "timestep")),
+               "each shape is a tuple, such as (1, 2, 3); a vector of two has (2,)")
+    return {key: got[key] for key in calls}, got["x_t"], got["timestep"]
+
+with check.part("the calls of the traced step", weight=1):
+    counted, _, _ = ask_forecast([60, 500, 940], 128, 128)
+    check.equal(counted, {"vae.encode": 1, "scheduler.add_noise": 1, "unet": 1, "scheduler.step": 0,
+                          "vae.decode": 0})
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### How well does the UNet answer?
+#
+# The training loss is the mean square of answer minus target. An answer of all zeros has a loss of about 1.
+
+# %% tags=["demo"]
+for t, said, asked in zip(timesteps.tolist(), answer.float(), noise.float(), strict=True):
+    print(f"t = {t:3d}   loss {(said - asked).square().mean():.4f}")
+
+# %% [markdown]
+# The UNet's loss is lowest at 940, where `x_t` is almost pure noise. That is no merit: at that level the
+# *noise* is easy to guess, and the *picture* is hard to guess.
+
+# %% [markdown]
+# ### One picture, many noise levels
+#
+# The same picture and the same noise at six levels. (To look at noisy latents we decode them. Training
+# never does.)
+
+# %% tags=["demo"]
+from inferlab.lab import filmstrip
+
+
+def picture(latents):
+    """Latents, (B, 4, h, w), to B pictures, as the pipeline decodes them."""
+    decoded = pipe.vae.decode(latents / pipe.vae.config.scaling_factor).sample
+    return pipe.image_processor.postprocess(decoded)
+
+
+levels = torch.tensor([0, 100, 250, 500, 750, 999], device=lab.device)
+noisy = pipe.scheduler.add_noise(clean[[0] * 6], noise[[0] * 6], levels)
+labels = [f"t = {t}" for t in levels.tolist()]
+filmstrip(picture(noisy), labels, "One picture gives an example at every level")
+
+# %% [markdown]
+# So `t` does not say how many pictures there are. One picture gives examples at a thousand levels, and each
+# new noise gives a new example.
+
+# %% [markdown]
+# ## 4 · Read
+#
+# Now the same arithmetic in the installed diffusers. First `add_noise`:
+
+# %% jupyter={"source_hidden": true}
+from inferlab.lab import show_source
+
+show_source(
+    DDPMScheduler.add_noise,
+    {
+        "sqrt_alpha_prod = alphas_cumprod[timesteps] ** 0.5":
+            "The whole dependence on t: one row of the table for each sample. There is no loop over t.",
+        "while len(sqrt_alpha_prod.shape) < len(original_samples.shape):":
+            "(B,) becomes (B, 1, 1, 1), so that each sample is multiplied by its own weight.",
+        "sqrt_one_minus_alpha_prod = (1 - alphas_cumprod[timesteps]) ** 0.5":
+            "The squares of the two weights add up to 1: the latents keep their size.",
+        "noisy_samples = sqrt_alpha_prod * original_samples + sqrt_one_minus_alpha_prod * noise":
+            "The forward process. No network, no text, no random number of its own: noise is an argument.",
+    },
+    excerpts=[("sqrt_alpha_prod = alphas_cumprod[timesteps] ** 0.5", "return noisy_samples")],
+    checked="0.42.1",
+)
+
+# %% [markdown]
+# And the same thing for **flow matching** (FLUX, Stable Diffusion 3, Wan), where the path from picture to
+# noise is a straight line:
+
+# %% jupyter={"source_hidden": true}
+show_source(
+    FlowMatchEulerDiscreteScheduler.scale_noise,
+    {
+        "if self.begin_index is None:":
+            "In training no begin index is set: each t is looked up in the scheduler's own list.",
+        "sigma = sigmas[step_indices].flatten()": "Again one row of a table. Here the table holds sigmas.",
+        "sample = sigma * noise + (1.0 - sigma) * sample":
+            "The line. Here the weights themselves add up to 1, not their squares.",
+    },
+    excerpts=[("if self.begin_index is None:", "step_indices = [self.index_for_timestep("),
+              ("sigma = sigmas[step_indices].flatten()", "return sample")],
+    checked="0.42.1",
+)
+
+# %% [markdown]
+# | | weight of the picture | weight of the noise | what adds up to 1 | velocity |
+# |---|---|---|---|---|
+# | diffusion | $\sqrt{\bar\alpha_t}$ | $\sqrt{1-\bar\alpha_t}$ | the squares | $v = \sqrt{\bar\alpha_t}\,\epsilon - \sqrt{1-\bar\alpha_t}\,x_0$ |
+# | flow matching | $1 - \sigma$ | $\sigma$ | the weights | $u = \epsilon - x_0$ |
+
+# %% [markdown]
+# ## 5 · Build
+#
+# ### Exercise 2 · Levels
+#
+# *difficulty 2 of 3 · 8 minutes · 3 points*
+#
+# In another schedule, the same row number is another noise level. What can be compared is the
+# **signal-to-noise ratio**: the squared weight of the picture over the squared weight of the noise. Write
+# three functions:
+#
+# | function | gets | returns |
+# |---|---|---|
+# | `snr(alphas_cumprod)` | `(T,)`, `float32`, each from 0 to below 1 | the signal-to-noise ratio at each `t`, `(T,)` |
+# | `zero_terminal(alphas_cumprod)` | `(T,)`, falling, its last entry above 0 | `(T,)`: the same schedule, bent so that the **last** entry is 0 |
+# | `line_level(alphas_cumprod)` | `(T,)`, each from 0 to 1 | the $\sigma$ of the straight line with the same signal-to-noise ratio, `(T,)` |
+#
+# `zero_terminal` is what `rescale_betas_zero_snr=True` does: the **weights of the picture**,
+# $\sqrt{\bar\alpha_t}$, are shifted so that the last one is 0, and then stretched so that the first one is
+# what it was. The library starts from `betas`; yours starts from the table.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `zero_terminal`: a shift moves the first weight too; by which factor must all weights be multiplied to bring
+# it back? `line_level`: on the line, picture and noise have the weights $1-\sigma$ and $\sigma$. What must
+# their quotient be? Does your formula also work for an entry of 0?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# With <code>w = alphas_cumprod.sqrt()</code>: <code>(w - w[-1]) * w[0] / (w[0] - w[-1])</code>, squared. For
+# the line, divide the two weights of the diffusion mixture by their sum: they keep their quotient, and now
+# add up to 1. The noise's share is the $\sigma$.
+# </details>
+
+# %% exercise="levels" provides=["snr", "zero_terminal", "line_level"] difficulty=2 minutes=8
+def snr(alphas_cumprod):
+    """Signal-to-noise ratio at each t."""
+    ### BEGIN SOLUTION
+    return alphas_cumprod / (1 - alphas_cumprod)
+    ### END SOLUTION
+
+
+def zero_terminal(alphas_cumprod):
+    """The schedule with its last entry at 0 and its first entry as it was."""
+    ### BEGIN SOLUTION
+    weight = alphas_cumprod.sqrt()
+    return ((weight - weight[-1]) * weight[0] / (weight[0] - weight[-1])) ** 2
+    ### END SOLUTION
+
+
+def line_level(alphas_cumprod):
+    """The sigma of the straight line with the same signal-to-noise ratio, at each t."""
+    ### BEGIN SOLUTION
+    signal, sigma = alphas_cumprod.sqrt(), (1 - alphas_cumprod).sqrt()
+    return sigma / (signal + sigma)
+    ### END SOLUTION
+
+# %% check="levels" points=3
+import torch
+from diffusers import DDPMScheduler, FlowMatchEulerDiscreteScheduler
+from inferlab.lab import Check, close
+
+check = Check("levels", points=3)
+
+def schedule(kind="scaled_linear", **config):
+    """The alphas_cumprod of one of the library's schedules, (T,)."""
+    ends = {"beta_start": 0.00085, "beta_end": 0.012} if kind == "scaled_linear" else {}
+    return DDPMScheduler(beta_schedule=kind, **(ends | config)).alphas_cumprod
+
+with check.part("`snr` where it can be done in the head", weight=1):
+    check.close(check.learner.snr(torch.tensor([0.5, 0.9, 0.2])), torch.tensor([1.0, 9.0, 0.25]), tol=1e-4)
+with check.part("the ends of `zero_terminal`, and the middle of the line", weight=1):
+    bent = check.learner.zero_terminal(schedule())
+    check.tensor(bent, shape=(1000,))
+    check.close([float(bent[0]), float(bent[-1])], [float(schedule()[0]), 0.0], tol=1e-5)
+    check.close(check.learner.line_level(torch.tensor([0.5])), torch.tensor([0.5]), tol=1e-5)
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Four schedules and a line
+#
+# Your functions, on the library's schedules. The ratio falls by many powers of ten, so its axis is
+# logarithmic.
+
+# %%
+SCHEDULES = {
+    "linear (DDPM)": {"beta_schedule": "linear"},
+    "cosine": {"beta_schedule": "squaredcos_cap_v2"},
+    "scaled linear (SD 1.5)": {"beta_schedule": "scaled_linear",
+                               "beta_start": 0.00085, "beta_end": 0.012},
+}
+
+
+def all_tables():
+    """The alphas_cumprod of four schedules; the last is the third, bent by you."""
+    made = {name: DDPMScheduler(**ends).alphas_cumprod for name, ends in SCHEDULES.items()}
+    return made | {"zero-terminal": zero_terminal(made["scaled linear (SD 1.5)"])}
+
+# %% tags=["demo"]
+from inferlab.lab import when_written
+from inferlab.lab.kits.pipelines.noise_levels import levels_over_t
+
+with when_written("snr", "zero_terminal"):
+    sigmas = torch.arange(1, 1001) / 1000
+    curves = {name: snr(values) for name, values in all_tables().items()}
+    curves["flow line"] = ((1 - sigmas) / sigmas) ** 2
+    display(levels_over_t(curves, "The same t is another noise level in every schedule"))
+
+# %% [markdown]
+# Two things to see. First, a `t` without its schedule is no noise level: at one row, schedules differ by a
+# factor of more than ten. Second, the **right-hand end**: how far down does each curve go?
+
+# %% tags=["demo"]
+with when_written("zero_terminal"):
+    for name, values in (all_tables() | {"this pipeline": table}).items():
+        print(f"{name:23s} weight of the picture at the last t: {values[-1] ** 0.5:.5f}")
+
+# %% [markdown]
+# ### Is the last t pure noise?
+#
+# Only where that weight is 0. Can anybody notice 0.07 of a picture? We play a game: one of **two** known
+# pictures is noised to the last `t`, and the player must say which. The player sees only the result, and
+# names the picture that is nearer to it. Blind guessing is right 50 times of 100.
+
+# %% tags=["demo"]
+first, second = clean[0].float().cpu(), clean[1].float().cpu()
+draws = torch.randn(4000, *first.shape, generator=torch.Generator().manual_seed(SEED))
+with when_written("zero_terminal"):
+    for name, values in (all_tables() | {"this pipeline": table}).items():
+        mixed = values[-1] ** 0.5 * first + (1 - values[-1]) ** 0.5 * draws
+        middle = values[-1] ** 0.5 * (first + second) / 2
+        right = ((mixed - middle) * (first - second)).sum((1, 2, 3)) > 0
+        print(f"{name:23s} right {100 * right.float().mean():.0f} times of 100")
+
+# %% [markdown]
+# With Stable Diffusion's schedule, training's "pure noise" shows which picture is in it. So the network
+# learns to use what is left: mostly the average color. But when a picture is *made*, the loop starts from
+# noise without a picture, and the network takes that noise's average, a medium grey, for the picture's. That
+# is why such models hardly ever draw a black night, and why zero-terminal schedules exist ([Lin et
+# al.](https://arxiv.org/abs/2305.08891)).
+
+# %% [markdown]
+# ### The line, beside it
+#
+# `line_level` says where on the straight line the same level lies. The mixture there differs only in size: it
+# is the diffusion mixture, divided by the sum of its weights. The `scale_noise` of diffusers agrees:
+
+# %% tags=["demo"]
+with when_written("line_level"):
+    flow = FlowMatchEulerDiscreteScheduler()
+    t = 500
+    sigma = line_level(table)[t]
+    row = int((flow.sigmas - sigma).abs().argmin())  # the nearest level in its own list
+    on_line = flow.scale_noise(clean, flow.timesteps[row:row + 1], noise)
+    mixed = pipe.scheduler.add_noise(clean, noise, torch.tensor([t], device=lab.device))
+    divided = mixed / (table[t] ** 0.5 + (1 - table[t]) ** 0.5)
+    print(f"t = {t} is sigma = {sigma:.4f} on the line; nearest in its list: {flow.sigmas[row]:.4f}")
+    print(f"largest difference of the two mixtures: {(divided - on_line).abs().max():.4f}")
+
+# %% [markdown]
+# ### Exercise 3 · Training pairs that teach nothing
+#
+# *difficulty 3 of 3 · 8 minutes · 3 points*
+#
+# A colleague has read that noise is added step after step, a little at each, and has written just that. A
+# `beta` is the share of noise (squared weight) that one step adds.
+
+# %%
+def colleague_pair(clean, noise, timesteps, betas):
+    """Noisy latents at each sample's timestep, and what the network should answer."""
+    rows = []
+    for x, eps, t in zip(clean, noise, timesteps.tolist(), strict=True):
+        for beta in betas[:t]:
+            x = (1 - beta).sqrt() * x + beta.sqrt() * eps
+        rows.append(x)
+    return torch.stack(rows), noise
+
+# %% [markdown]
+# The shapes are right, and the result looks like noise. But look at its size, and at the trained UNet's loss:
+
+# %% tags=["demo"]
+betas = pipe.scheduler.betas.to(lab.device)
+
+
+def look_at(name, sample, target):
+    """Print how large x_t is at each of the three levels, and the UNet's loss on it."""
+    said = pipe.unet(sample.to(x_t.dtype), timesteps, encoder_hidden_states=text).sample.float()
+    sizes = " ".join(f"{row.float().std():6.2f}" for row in sample)
+    losses = " ".join(f"{loss:6.4f}" for loss in (said - target.float()).square().mean((1, 2, 3)))
+    print(f"{name:10s} standard deviation of x_t {sizes}   loss {losses}")
+
+
+look_at("add_noise", x_t, noise)
+look_at("colleague", *colleague_pair(clean.float(), noise.float(), timesteps, betas))
+
+# %% [markdown]
+# "I see," says the colleague. "I must draw *fresh* noise in each step." Before you agree: the standard
+# deviation would then be right. But which noise would be in $x_t$, and which noise would the function return
+# as the target?
+#
+# Write `training_pair`. It returns the tuple `(x_t, target)`: two tensors shaped like `clean`, equal to the
+# library's, **for any schedule that is given as `betas`**.
+#
+# | argument | meaning |
+# |---|---|
+# | `clean`, `noise` | `(B, C, H, W)`, `float32` |
+# | `timesteps` | `(B,)`, `int64`: each sample has its own |
+# | `betas` | `(T,)`, `float32`; $\bar\alpha_t$ is the product of $1-\beta$ over rows 0 to `t`, **row `t` included** |
+# | `prediction_type` | what the network learns to answer: `"epsilon"` the noise, `"sample"` the clean latents, `"v_prediction"` the velocity of section 4 |
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# The colleague's $x_t$ has two faults. What do a hundred small weights of the *same* noise add up to? And how
+# many steps lead to row 0? You need no loop at all.
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# <code>alphas_cumprod = torch.cumprod(1 - betas, dim=0)</code>, its rows <code>timesteps</code> reshaped to
+# <code>(-1, 1, 1, 1)</code>, and the formula of section 1 with the <code>noise</code> that was handed in. The
+# three targets are <code>noise</code>, <code>clean</code>, and the formula of <i>v</i> with the same weights.
+# </details>
+
+# %% exercise="training-pair" provides=["training_pair"] difficulty=3 minutes=8
+def training_pair(clean, noise, timesteps, betas, prediction_type):
+    """(x_t, target) of a batch."""
+    ### BEGIN SOLUTION
+    level = torch.cumprod(1 - betas, dim=0)[timesteps].reshape(-1, 1, 1, 1)
+    signal, sigma = level.sqrt(), (1 - level).sqrt()
+    targets = {"epsilon": noise, "sample": clean, "v_prediction": signal * noise - sigma * clean}
+    return signal * clean + sigma * noise, targets[prediction_type]
+    ### END SOLUTION
+
+# %% check="training-pair" points=3
+import torch
+from diffusers import DDPMScheduler
+from inferlab.lab import Check, close
+
+check = Check("training-pair", points=3)
+x0, eps = torch.randn(2, 4, 4, 8, 8, generator=torch.Generator().manual_seed(11))
+x0 = 2 * x0 + 0.5  # so that the clean latents and the noise are not alike
+
+def pair_of(rows, config, kind="epsilon"):
+    """The learner's pair for these rows of a schedule, and the schedule."""
+    library = DDPMScheduler(**config)
+    t = torch.tensor(rows)
+    got = check.learner.training_pair(x0[:len(rows)], eps[:len(rows)], t, library.betas, kind)
+    check.true(isinstance(got, tuple) and len(got) == 2, "return the tuple (x_t, target)")
+    for tensor in got:
+        check.tensor(tensor, shape=(len(rows), 4, 8, 8))
+    return got, library, t
+
+STABLE = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012}
+with check.part("x_t at t = 500, as DDPMScheduler.add_noise", weight=1):
+    (got, _), library, t = pair_of([500, 500], STABLE)
+    ### HIDDEN TESTS
+    check.close(got, library.add_noise(x0[:2], eps[:2], t), tol=1e-4)
+### HIDDEN TESTS
+check.score()
+
+# %% tags=["demo"]
+with when_written("training_pair"):
+    look_at("yours", *training_pair(clean.float(), noise.float(), timesteps, betas, "epsilon"))
+
+# %% [markdown]
+# ### Exercise 4 · Four languages, one system of equations
+#
+# *difficulty 2 of 3 · 6 minutes · 2 points*
+#
+# A network is trained to answer in one of four "languages". Each answer, like $x_t$, is a mixture of $x_0$
+# and $\epsilon$, with these weights:
+#
+# | | times $x_0$ | times $\epsilon$ |
+# |---|---|---|
+# | $x_t$, what the network saw | `signal` | `sigma` |
+# | `"epsilon"` | 0 | 1 |
+# | `"sample"` | 1 | 0 |
+# | `"v_prediction"` | `-sigma` | `signal` |
+# | `"flow"`, the velocity of the line | -1 | 1 |
+#
+# So $x_t$ and one answer are **two equations for two unknowns**. To translate, solve them for $x_0$ and
+# $\epsilon$, and mix these two with the weights of the other language.
+#
+# Write `translate_to(wanted, output, spoken, x_t, signal, sigma)`: `output` is in the language `spoken`; the
+# result, shaped like `x_t`, says the same in the language `wanted`. `signal` and `sigma` are two `float`, the
+# weights in $x_t$, of the diffusion mixture or of the line: your function need not know which. Where the two
+# equations do not determine the unknowns, raise `ValueError`.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Two equations, $x_t = a\,x_0 + s\,\epsilon$ and $y = p\,x_0 + q\,\epsilon$. Multiply them so that one
+# unknown cancels when you subtract. You divide by one number. When is that number 0?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# With <code>det = a * q - s * p</code>: <code>x0 = (q * x_t - s * y) / det</code> and
+# <code>eps = (a * y - p * x_t) / det</code>. Raise <code>ValueError</code> when <code>det == 0</code>, then
+# return <code>p * x0 + q * eps</code> with <i>p</i> and <i>q</i> of the wanted language.
+# </details>
+
+# %% exercise="languages" provides=["translate_to"] difficulty=2 minutes=6
+def translate_to(wanted, output, spoken, x_t, signal, sigma):
+    """What `output` says, in the language `wanted`."""
+    ### BEGIN SOLUTION
+    weights = {"epsilon": (0, 1), "sample": (1, 0), "v_prediction": (-sigma, signal), "flow": (-1, 1)}
+    p, q = weights[spoken]
+    det = signal * q - sigma * p
+    if det == 0:
+        raise ValueError(f"at these weights, x_t and {spoken} do not determine the picture and the noise")
+    clean, noise = (q * x_t - sigma * output) / det, (signal * output - p * x_t) / det
+    p, q = weights[wanted]
+    return p * clean + q * noise
+    ### END SOLUTION
+
+# %% check="languages" points=2
+import torch
+from diffusers import DDPMScheduler
+from inferlab.lab import Check, LearnerError, close
+
+check = Check("languages", points=2)
+x0, eps = torch.randn(2, 3, 4, 8, 8, generator=torch.Generator().manual_seed(12))
+x0 = 2 * x0 + 0.5
+
+def translated(spoken, wanted, a, s):
+    """The learner's translation of an exact answer at these weights, and the right one."""
+    mixture = {"epsilon": (0, 1), "sample": (1, 0), "v_prediction": (-s, a), "flow": (-1, 1)}
+    exact = {name: p * x0 + q * eps for name, (p, q) in mixture.items()}
+    got = check.learner.translate_to(wanted, exact[spoken], spoken, a * x0 + s * eps, a, s)
+    check.tensor(got, shape=(3, 4, 8, 8))
+    return got, exact
+
+with check.part("from epsilon to sample", weight=1):
+    got, exact = translated("epsilon", "sample", 0.8, 0.6)
+    ### HIDDEN TESTS
+    check.close(got, exact["sample"], tol=1e-4)
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# Your function, on the UNet's own answers from the traced step: what picture is behind each answer?
+
+# %% tags=["demo"]
+with when_written("translate_to"):
+    guesses = []
+    for said, seen, t in zip(answer.float(), x_t.float(), timesteps.tolist(), strict=True):
+        signal, sigma = float(table[t]) ** 0.5, float(1 - table[t]) ** 0.5
+        guesses.append(translate_to("sample", said, "epsilon", seen, signal, sigma))
+    shown = picture(torch.cat([x_t, torch.stack(guesses).to(x_t)]))
+    names = [f"{what} t = {t}" for what in ("x_t,", "guess,") for t in timesteps.tolist()]
+    display(filmstrip(shown, names, "An answer about the noise is a guess of the picture"))
+
+# %% [markdown]
+# At 60 the guess is the picture. At 940 it is an average of all that the caption allows. So one answer is not
+# yet a picture. Lab 02 continues from here.
+#
+# The `ValueError`: at a zero-terminal schedule's last `t`, $x_t$ *is* the noise. A network that answers with
+# the noise only repeats its input, and says nothing about the picture. So a model for such a schedule is
+# trained to answer in another language, in practice `v_prediction`.
+
+# %% [markdown]
+# ## 6 · Explain
+#
+# Say what happened in **your traced step** of section 3, and what you saw of the schedules. In the fields
+# `example`, `t` and `last` you write short sentences, one a line, from the tables below: an entry of `who`, a
+# verb, an entry of its row and, if you like, entries of a row `may follow`. In `shape` you type the shape of
+# `x_t`, in `calls` how often `add_noise` ran. Lines that begin with `#` are your own notes.
+
+# %% jupyter={"source_hidden": true}
+### FIXTURE words
+words
+
+# %% [markdown]
+# *difficulty 1 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
+# that the cell cannot read is graded by a person.
+
+# %% explain="one-example" difficulty=1 minutes=5
+%%explain one-example
+# ### BEGIN SOLUTION
+# example: add_noise mixes the noise into the latents in one sum
+#   the UNet predicts the noise
+# t: t is a row of the table
+#   t names another level in another schedule
+# last: Stable Diffusion's last t leaves some of the picture
+#   the zero-terminal last t leaves nothing of the picture
+# shape: (3, 4, 16, 16)
+# calls: 1
+# ### END SOLUTION
+
+# %% check="words-example" of="one-example" points=1
+from inferlab.lab import Check
+
+check = Check("words-example", points=1)
+with check.part("`example:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-example").get("example"), "`example:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-level" of="one-example" points=1
+from inferlab.lab import Check
+
+check = Check("words-level", points=1)
+with check.part("`t:` and `last:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-example").get("t"), "`t:` is empty")
+    check.true(check.explanation("one-example").get("last"), "`last:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-entries" of="one-example" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-entries", points=1)
+with check.part("`shape:` and `calls:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-example").get("shape"), "`shape:` is empty")
+    check.true(check.explanation("one-example").get("calls"), "`calls:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 7 · Notice
+#
+# * **Noising is not the generator.** It is two weights and a sum. Pictures are made by the loop of labs 02
+#   and 04, which goes the other way and needs the network.
+# * **`t` is a row of a table.** It counts neither pictures nor steps that were taken. In another schedule the
+#   same row is another noise level; compare signal-to-noise ratios instead.
+# * **Noise is not added step after step.** Many small steps with fresh noise reach the same level, but then
+#   nobody knows which noise is in $x_t$, and that noise is the target. One sum gives both.
+# * **The last `t` need not be pure noise.** The table's last entry says how much is left. Of
+#   the tables here, one ends at 0.
+# * **Diffusion and flow matching mix the same two things.** In diffusion the squares of the weights add up to
+#   1, in flow matching the weights do. At the same ratio, the two mixtures differ only in size.
+# * **Four languages, one content.** With $x_t$, each answer can be translated. The exception is `epsilon` at
+#   pure noise: there it only repeats $x_t$.
+#
+
+# %% [markdown]
+# Flashcards on diffusion, for now or for another day. Some belong to later labs:
+
+# %% tags=["demo"]
+from inferlab.lab.cards import show_cards
+
+show_cards("diffusion")
+
+# %% [markdown]
+# ## 8 · Check and hand in
+#
+# Run this cell last. It runs the visible checks again, says what is missing, and leaves one file to hand in.
+
+# %% tags=["demo"]
+from inferlab.lab import submit
+
+submit()

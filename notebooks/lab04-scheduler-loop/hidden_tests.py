@@ -1,0 +1,312 @@
+"""The hidden tests of lab04-scheduler-loop:
+a block fills the `### HIDDEN TESTS` line of the check it names."""
+
+# %% check="run-card"
+with check.part("A: trailing timesteps", weight=2):
+    want, got = visited(DDIMScheduler(timestep_spacing="trailing"), a), said("trailing")
+    check.mistake(
+        "timesteps are indices from 0 to 999: trailing ones lie one below each multiple of the stride",
+        when=close(got, [t + 1 for t in want]),
+    )
+    check.mistake(
+        "trailing spacing rounds each multiple of 1000 / steps; you rounded the stride first",
+        when=not close(got, want) and close(got, [999 - k * (1000 // a) for k in range(a)]),
+    )
+    check.true(close(got, want), "these are not the timesteps that this scheduler visits")
+
+b = (3, 4, 5, 6, 7, 8, 9, 10)[v]
+with check.part("B: calls and ticks of a second-order solver", weight=2):
+    calls = len(visited(HeunDiscreteScheduler(), b))
+    check.mistake(
+        "you counted steps: Heun calls the denoiser twice at every step but the last",
+        when=said("heun_calls") == b
+    )
+    check.mistake(
+        "the last step has no second look: the noise level after it is zero", when=said("heun_calls") == 2 * b
+    )
+    check.true(close(said("heun_calls"), calls), "Heun calls the denoiser another number of times")
+    check.mistake(
+        "the bar counts num_inference_steps, not calls: it is no measure of the work",
+        when=said("heun_ticks") == calls
+    )
+    check.true(close(said("heun_ticks"), b), "the progress bar counts to another number")
+with check.part("B: calls of a multistep solver", weight=1):
+    calls = len(visited(DPMSolverMultistepScheduler(solver_order=2), b))
+    check.mistake(
+        "second order does not always mean two calls: a multistep solver reuses its last prediction",
+        when=said("multistep_calls") in (2 * b, 2 * b - 1),
+    )
+    check.true(close(said("multistep_calls"), calls),
+               "DPM-Solver++ calls the denoiser another number of times")
+
+c, strength = (20, 25, 40, 50, 20, 25, 40, 50)[v], (0.3, 0.6, 0.7, 0.4, 0.8, 0.4, 0.3, 0.9)[v]
+with check.part("C: what strength keeps", weight=2):
+    kept = min(int(c * strength), c)  # StableDiffusionImg2ImgPipeline.get_timesteps, diffusers 0.42.1
+    full = visited(DDIMScheduler(timestep_spacing="leading", steps_offset=1), c)
+    check.mistake(
+        "strength says how much of the way is walked, not how much is skipped",
+        when=said("strength_calls") == c - kept
+    )
+    check.mistake(
+        "strength shortens the loop: nothing is computed for the part that is skipped",
+        when=said("strength_calls") == c
+    )
+    check.true(close(said("strength_calls"), kept), "the loop has another length")
+    check.mistake(
+        "the loop starts in the middle of the schedule: the image replaces the noisy end",
+        when=said("strength_first") == full[0],
+    )
+    check.true(close(said("strength_first"), full[c - kept]), "the loop starts at another timestep")
+
+d, prompts = (9, 10, 12, 14, 15, 16, 18, 21)[v], (3, 4, 5, 6, 3, 4, 5, 6)[v]
+with check.part("D: guidance widens the batch", weight=1):
+    check.mistake(
+        "guidance adds no calls: both halves go through the denoiser in one batch",
+        when=said("on_calls") == 2 * d
+    )
+    check.mistake("guidance_scale=1.0 means off: there is no second half",
+                  when=said("off_rows") == 2 * prompts)
+    check.true(close([said("off_calls"), said("on_calls")], [d, d]), "the loop has another length")
+    check.true(close([said("off_rows"), said("on_rows")], [prompts, 2 * prompts]),
+               "the denoiser sees other batches")
+
+shift = (2.0, 3.0, 4.0, 5.0, 6.0, 2.5, 3.5, 4.5)[v]
+with check.part("E: sigmas of a flow-matching schedule", weight=2):
+    flow, got = FlowMatchEulerDiscreteScheduler(shift=shift), said("sigmas")
+    flow.set_timesteps(4)
+    check.true(isinstance(got, list), "sigmas is a list of floats")
+    check.mistake("the last sigma is missing: 4 steps lie between 5 noise levels, the last one 0",
+                  when=len(got) == 4)
+    check.mistake(
+        "these sigmas are even: the shift bends them toward 1",
+        when=close(got, [1, 0.667, 0.334, 0, 0], tol=0.01) or close(got, [1, 0.75, 0.5, 0.25, 0], tol=0.01),
+    )
+    check.mistake(
+        "you bent 5 even values, 0 among them: 4 steps have 4 even values, from 1 to 0.001, "
+        "and the 0 comes after them",
+        when=close(got, [shift * s / (1 + (shift - 1) * s) for s in (1, 0.75, 0.5, 0.25, 0)], tol=0.01),
+    )
+    check.true(close(got, flow.sigmas.tolist(), tol=0.04), "these are not the sigmas of this schedule")
+
+# %% check="loop"
+with check.part("the state goes from step to step, unscaled", weight=1):
+    last = run(3.0)
+    states = [call[3] for call in named("step", least=4)]
+    returned = [call[3] - 0.3 * call[2] for call in named("step", least=4)]
+    check.mistake("step was given the scaled copy; it needs the latents themselves",
+                  when=close(states[0], first / 4))
+    check.mistake("the state never moved: what step returns must become the next latents",
+                  when=close(states[1], first))
+    for state, before in zip(states, [first, *returned], strict=False):
+        check.close(state, before)
+    check.mistake("you returned the latents from before the last step", when=close(last, states[-1]))
+    check.close(last, returned[-1])
+with check.part("the denoiser sees the scaled copy", weight=1):
+    run(3.0)
+    check.mistake(
+        "two calls give the same numbers and cost two launches: both prompts go through the denoiser in one "
+        "batch",
+        when=len(named("unet")) == 8,
+    )
+    sample = named("unet")[0][2]
+    check.mistake(
+        "the denoiser got the latents as they are: at high noise levels they are far larger than it was "
+        "trained on",
+        when=close(sample, torch.cat([first, first])),
+    )
+    check.close(sample, torch.cat([first, first]) / 4)
+with check.part("guidance moves from the empty prompt toward yours, and past it", weight=1):
+    run(3.0)
+    uncond, text = predict(*[named("unet")[0][i] for i in (2, 1, 3)]).chunk(2)
+    given = named("step")[0][2]
+    check.mistake(
+        "guidance is reversed: it moves away from your prompt",
+        when=close(given, text + 3.0 * (uncond - text))
+    )
+    check.mistake(
+        "you started from the prompt's half: that is guidance plus one",
+        when=close(given, text + 3.0 * (text - uncond))
+    )
+    check.mistake(
+        "guidance was not applied: step got one half as it was",
+        when=close(given, text) or close(given, uncond)
+    )
+    check.close(given, uncond + 3.0 * (text - uncond))
+with check.part("guidance off: one row an image, your prompt alone", weight=1):
+    last = run(1.0)
+    check.mistake(
+        "at guidance 1 the other half cancels out: twice the work for the same picture",
+        when=len(named("unet")[0][2]) == 4,
+    )
+    check.equal([len(call[2]) for call in named("unet")], [2] * 4)
+    check.mistake("with guidance off you drew the empty prompt", when=close(named("unet")[0][3], empty))
+    check.close(named("unet")[0][3], prompt)
+    check.close(named("step")[0][2], predict(*[named("unet")[0][i] for i in (2, 1, 3)]))
+
+# %% check="reconcile"
+with check.part("Heun, your number of steps, guided"):
+    b = (3, 4, 5, 6, 7, 8, 9, 10)[check.variant(8)]
+    looks = len(rows("unet"))
+    check.mistake("one call for each step: this run was not made with Heun", when=looks == b)
+    check.mistake(
+        "this is a Heun run, but not with the number of steps on your card",
+        when=looks % 2 == 1 and looks != 2 * b - 1
+    )
+    check.true(
+        looks == 2 * b - 1 == len(rows("scheduler.step")),
+        f"run B calls the denoiser another number of times than {looks}",
+    )
+
+# %% check="repair"
+
+
+def toy(model_input, t):
+    check.tensor(model_input, shape=(1, 4, 8, 8))
+    return torch.tanh(model_input) * (0.2 + float(t) / 1250)
+
+
+def one(scheduler, noise, steps=6, scaled=True, divided=False, sigma=True, fresh=True):
+    """What the pipeline draws; the switches bring the mistakes back, one at a time."""
+    if fresh:
+        scheduler.set_timesteps(steps)
+    latents = noise * float(scheduler.init_noise_sigma) if sigma else noise
+    for t in scheduler.timesteps:
+        seen = scheduler.scale_model_input(latents, t)
+        latents = scheduler.step(
+            toy(seen if scaled else latents, t), t, seen if divided else latents, return_dict=False
+        )[0]
+    return latents
+
+
+with check.part("one picture, DDIM and Euler", weight=2):
+    check.close(pictures(DDIMScheduler(**SD), toy, 1)[0], one(DDIMScheduler(**SD), starts[0]))
+    euler, got = EulerDiscreteScheduler(**SD), pictures(EulerDiscreteScheduler(**SD), toy, 1)[0]
+    early = starts[0] * float(euler.init_noise_sigma)  # of a schedule that nobody has set yet
+    check.mistake(
+        "init_noise_sigma belongs to the schedule: ask for it after set_timesteps",
+        when=close(got, one(euler, early, sigma=False), 1e-4),
+    )
+    check.mistake(
+        "without scale_model_input the denoiser sees latents several times as large as it was trained on",
+        when=close(got, one(euler, starts[0], scaled=False), 1e-4)
+        or close(got, one(euler, starts[0], scaled=False, sigma=False), 1e-4),
+    )
+    check.mistake(
+        "the state is still replaced by the copy that was scaled for the denoiser",
+        when=close(got, one(euler, starts[0], divided=True), 1e-4)
+        or close(got, one(euler, starts[0], divided=True, sigma=False), 1e-4),
+    )
+    check.mistake(
+        "the noise starts at unit variance; this solver starts at init_noise_sigma",
+        when=close(got, one(euler, starts[0], sigma=False), 1e-4),
+    )
+    check.close(got, one(euler, starts[0]), tol=1e-4)
+with check.part("the second picture, Euler and DPM-Solver++", weight=1):
+    for Scheduler in (EulerDiscreteScheduler, DPMSolverMultistepScheduler):
+        got = pictures(Scheduler(**SD), toy, 2)
+        check.mistake("both pictures are the same", when=close(got[0], got[1]))
+        check.close(got[1], one(Scheduler(**SD), starts[1]), tol=1e-4)
+with check.part("the second picture, Heun, which has a memory", weight=2):
+    heun = HeunDiscreteScheduler(**SD)
+    one(heun, starts[0])
+    heun._step_index = None
+    stale = one(heun, starts[1], fresh=False)
+    got = pictures(HeunDiscreteScheduler(**SD), toy, 2)
+    check.mistake(
+        "rewinding moved the position back but left the solver's memory: its last slope belongs to the "
+        "first picture",
+        when=close(got[1], stale, 1e-4),
+    )
+    check.close(got[1], one(HeunDiscreteScheduler(**SD), starts[1]), tol=1e-4)
+
+# %% check="control"
+with check.part("it sees the scaled latents and the guided prediction"):
+    run(guidance=3.0)
+    check.true(len(seen) == 4, f"control was called {len(seen)} times in 4 passes")
+    check.mistake(
+        "control saw the latents as they are; like the denoiser it wants the scaled copy",
+        when=close(seen[0][1], first)
+    )
+    check.close(seen[0][1], first / 3.25)
+    uncond, text = unet(torch.cat([first / 3.25] * 2), 900.0, torch.cat([empty, prompt])).chunk(2)
+    check.mistake(
+        "control saw the prediction before guidance",
+        when=close(seen[0][2], text) or close(seen[0][2], uncond)
+    )
+    check.close(seen[0][2], uncond + 3.0 * (text - uncond))
+with check.part("weight scales it, guidance does not"):
+    run(guidance=3.0, weight=0.5)
+    check.true(len(given) == 4, f"step was called {len(given)} times in 4 passes")
+    uncond, text = unet(torch.cat([first / 3.25] * 2), 900.0, torch.cat([empty, prompt])).chunk(2)
+    plain = uncond + 3.0 * (text - uncond)
+    check.mistake("the weight is not used", when=close(given[0], plain + 1.0))
+    check.mistake(
+        "the residual was guided as well: it came out three times as strong",
+        when=close(given[0], plain + 1.5) or close(given[0], plain + 3.0),
+    )
+    check.mistake("the residual took the place of the prediction",
+                  when=close(given[0], torch.full_like(plain, 0.5)))
+    check.close(given[0], plain + 0.5)
+with check.part("only inside its window"):
+    run(start=0.25, end=0.75)
+    check.mistake("the window was not used: control acted at every pass", when=len(seen) == 4)
+    check.mistake(
+        "the window counts passes of the loop, not training timesteps",
+        when=[call[0] for call in seen] == [400.0]
+    )
+    check.equal([call[0] for call in seen], [800.0, 400.0])
+
+# %% check="flow"
+with check.part("denoiser_input at another sigma"):
+    sample = 0.8 * clean + 0.2 * noise
+    got = check.learner.denoiser_input(sample, torch.tensor(0.2))
+    check.mistake(
+        "the denoiser cannot see the state as it is: its factors' squares do not add up to 1",
+        when=close(got, sample)
+    )
+    check.mistake(
+        "this is the scaling of Euler's sigma, which runs far above 1; here the state itself shrinks the "
+        "clean part",
+        when=close(got, sample / (1 + 0.2**2) ** 0.5),
+    )
+    check.close(got, sample / 0.68**0.5)
+with check.part("velocity: the noise minus the clean sample"):
+    sample = 0.4 * clean + 0.6 * noise
+    got = check.learner.velocity(noise, sample, 0.6)
+    check.mistake("you handed the noise on: this scheduler does not eat noise", when=close(got, noise))
+    check.mistake(
+        "the sign is wrong: dt is negative, and the velocity points toward more noise",
+        when=close(got, clean - noise, 1e-4),
+    )
+    check.mistake(
+        "this is v_prediction, the diffusion model's velocity: another quantity of the same name",
+        when=close(got, (0.4 * noise - 0.6 * clean) / 0.52**0.5, 1e-4)
+        or close(got, 0.4 * noise - 0.6 * clean, 1e-4),
+    )
+    check.mistake(
+        "the state holds (1 - sigma) of the clean sample: divide by it",
+        when=close(got, noise - (sample - 0.6 * noise), 1e-4),
+    )
+    check.close(got, noise - clean, tol=1e-4)
+with check.part("a whole flow-matching run ends where DDIM ends"):
+    ddim = DDIMScheduler(
+        beta_start=0.00085,
+        beta_end=0.012,
+        beta_schedule="scaled_linear",
+        clip_sample=False,
+        timestep_spacing="trailing",
+    )
+    ddim.set_timesteps(5)
+    ratio = ((1 - ddim.alphas_cumprod) / ddim.alphas_cumprod).sqrt()[ddim.timesteps]
+    flow = FlowMatchEulerDiscreteScheduler(shift=1.0)
+    flow.set_timesteps(sigmas=(ratio / (1 + ratio)).tolist())
+    state = noise.clone()
+    moving = noise * float((1 - flow.sigmas[0]) ** 2 + flow.sigmas[0] ** 2) ** 0.5
+    for t, s, flow_t in zip(ddim.timesteps, flow.sigmas, flow.timesteps, strict=False):
+        state = ddim.step(torch.tanh(2 * state), int(t), state).prev_sample
+        seen = check.learner.denoiser_input(moving, float(s))
+        check.tensor(seen, shape=(2, 4, 8, 8))
+        v = check.learner.velocity(torch.tanh(2 * seen), moving, float(s))
+        check.tensor(v, shape=(2, 4, 8, 8))
+        moving = flow.step(v, flow_t, moving).prev_sample
+    check.close(moving, state, tol=1e-3)

@@ -1,0 +1,130 @@
+"""What the explanations of lab06-components are held against:
+a block fills the `### HIDDEN TESTS` line of its check."""
+
+# %% fixture="rerun"
+@reference
+def rerun():
+    """(dtype of the first pipeline's UNet, bytes of weights held) after `from_pipe` without dtype."""
+    import torch
+    from diffusers import StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
+    from inferlab.lab.kits.pipelines.holdings import held as holds
+    from inferlab.models.pictures import WEIGHTS as shipped
+
+    first = StableDiffusionPipeline.from_pretrained(shipped, dtype=torch.float16)
+    second = StableDiffusionImg2ImgPipeline.from_pipe(first)
+    return str(first.unet.dtype).removeprefix("torch."), sum(holds(first, second).values())
+
+# %% fixture="words"
+from inferlab.lab import Words
+
+words = Words("one-folder", """
+pipeline: what the pipeline does with the networks and when, and whose the weights are
+    who: the pipeline = pipe, pipeline object / the networks = network, models / the scheduler
+    calls = asks, runs: the networks / the pipeline / the scheduler
+    holds = has, keeps, contains: the weights = all weights
+    more: one after the other = one at a time, in turn, one by one / all at once = at once, all at the same
+        time
+sharing: what from_pipe gives the new pipeline, and whom the cast at its end reaches
+    who: from_pipe / its cast = cast, the cast at the end, cast of from_pipe
+    hands over = gives, passes on, shares: the same networks = same objects / copies of the networks = a
+        copy of the networks
+    copies: the networks / the weights
+    reaches = changes: both pipelines = old and new pipeline, old pipeline and new pipeline / the old
+        pipeline = old pipeline too / the new pipeline / only the new pipeline = new pipeline only
+file: what a safetensors file holds, and which dtype copies the weights or maps them
+    who: a safetensors file = safetensors / a pickle / its own dtype = file's dtype, dtype of the file, the
+        file's own dtype / another dtype = other dtype, different dtype
+    holds: data only = nothing but data, only data / a program = code
+    maps: the weights
+    copies: the weights
+loader: what the loader compares, and what it does with a wrong entry that changes no shape
+    who: the loader = from_pretrained
+    compares = checks: names and shapes = shapes and names / shapes / names / the values of the weights =
+        values / the config with the training
+    lets through = accepts, overlooks: a wrong entry that changes no shape / a wrong shape = an entry that
+        changes a shape
+    refuses = rejects: a wrong entry that changes no shape / a wrong shape
+dtype: a dtype
+bytes: bytes
+""")
+
+# %% check="words-sharing"
+### FIXTURE words
+
+check.slot(lambda: words.grade(check.explanation("one-folder"), "pipeline", """
+wanted: what the pipeline does with the networks
+    the pipeline | calls | the networks | one after the other
+wanted: who holds the weights
+    the networks | holds | the weights
+    the pipeline | not: holds | the weights
+true
+    the pipeline | calls | the scheduler | one after the other
+false: Not everything is needed at once. Each stage of a run needs one network.
+    * | * | * | all at once
+false: The pipeline is not the model. It refers to networks and calls them; each network holds its weights.
+    the pipeline | holds | the weights
+    the networks | calls | *
+false: A scheduler has a config and no weights.
+    the scheduler | holds | the weights
+"""), "pipeline and networks")
+check.slot(lambda: words.grade(check.explanation("one-folder"), "sharing", """
+wanted: what the new pipeline gets
+    from_pipe | hands over | the same networks
+    from_pipe | not: hands over | copies of the networks
+    from_pipe | not: copies | the networks / the weights
+wanted: whom the cast reaches
+    its cast | reaches | both pipelines / the old pipeline
+true
+    from_pipe | reaches | both pipelines / the old pipeline / the new pipeline
+    its cast | reaches | the new pipeline
+false: `from_pipe` copies nothing. `b.unet is a.unet`.
+    * | hands over | copies of the networks
+    from_pipe | copies | *
+false: A cast changes the networks themselves. Who else holds them sees it.
+    * | reaches | only the new pipeline
+"""), "from_pipe")
+
+# %% check="words-loading"
+### FIXTURE words
+
+check.slot(lambda: words.grade(check.explanation("one-folder"), "file", """
+wanted: what a safetensors file holds
+    a safetensors file | holds | data only
+    a safetensors file | not: holds | a program
+wanted: which dtype copies, or which maps
+    another dtype | copies | the weights
+    its own dtype | maps | the weights
+    its own dtype | not: copies | the weights
+true
+    a pickle | holds | a program
+false: Safetensors are no pickles. A length, JSON, numbers: nothing in such a file can run.
+    a safetensors file | holds | a program
+false: A pickle is a program that builds objects, and may do anything else.
+    a pickle | holds | data only
+false: What has to be converted cannot stay the file's own memory.
+    another dtype | maps | *
+false: In the file's own dtype the weights are the mapped file, not a copy of it.
+    its own dtype | copies | *
+"""), "the weights' file")
+check.slot(lambda: words.grade(check.explanation("one-folder"), "loader", """
+wanted: what the loader compares
+    the loader | compares | names and shapes / shapes / names
+wanted: what it does with a wrong entry that changes no shape
+    the loader | lets through | a wrong entry that changes no shape
+    the loader | not: refuses | a wrong entry that changes no shape
+true
+    the loader | refuses | a wrong shape
+false: The loader knows nothing of the training. What changes no shape, it cannot notice.
+    the loader | refuses | a wrong entry that changes no shape
+    the loader | compares | the values of the weights / the config with the training
+false: A weight of another shape than the config asks for is refused.
+    the loader | lets through | a wrong shape
+"""), "the loader")
+
+# %% check="words-entries"
+from inferlab.lab.explain import typed
+
+### FIXTURE rerun
+
+check.slot(lambda: typed(check.explanation("one-folder"), "dtype", rerun()[0]), "the first pipeline's dtype")
+check.slot(lambda: typed(check.explanation("one-folder"), "bytes", rerun()[1]), "bytes held together")

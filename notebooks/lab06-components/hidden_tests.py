@@ -1,0 +1,125 @@
+"""The hidden tests of lab06-components:
+a block fills the `### HIDDEN TESTS` line of the check it names."""
+
+# %% check="forecast"
+@reference
+def counted(calls):
+    """The truth: these calls, made on the bundled folder, and the bytes of weights held after each."""
+    import torch
+    from diffusers import DPMSolverMultistepScheduler, StableDiffusionImg2ImgPipeline, StableDiffusionPipeline
+    from inferlab.lab.kits.pipelines.holdings import held as holds
+    from inferlab.models.pictures import WEIGHTS as shipped
+
+    dtypes = {"float16": torch.float16, "float32": torch.float32}
+    made, found = {}, []
+    for kind, name, *rest in calls:
+        if kind == "load":
+            given = {part: owner and getattr(made[owner], part) for part, owner in rest[1].items()}
+            made[name] = StableDiffusionPipeline.from_pretrained(shipped, dtype=dtypes[rest[0]], **given)
+        elif kind == "from_pipe":
+            named = {} if rest[1] is None else {"dtype": dtypes[rest[1]]}
+            made[name] = StableDiffusionImg2ImgPipeline.from_pipe(made[rest[0]], **named)
+        elif kind == "scheduler":
+            old = made[name].scheduler
+            made[name].scheduler = DPMSolverMultistepScheduler.from_config(old.config)
+        else:
+            del made[name]
+        found.append(sum(holds(*made.values()).values()))
+    return found
+
+@reference
+def counts():
+    """Weights of each network of the bundled folder."""
+    from inferlab.models import load_pipeline
+
+    model = load_pipeline("bundled", "cpu")
+    return {name: sum(p.numel() for p in getattr(model, name).parameters())
+            for name in ("text_encoder", "unet", "vae")}
+
+WHOLE = sum(counts().values())
+with check.part("from_pipe with a dtype, another scheduler, one of two dropped", weight=2):
+    calls = [("load", "a", "float16", {}), ("from_pipe", "b", "a", "float16"), ("scheduler", "b"),
+             ("drop", "a"), ("drop", "b")]
+    got = ask_forecast(counts(), calls)
+    check.mistake("from_pipe copies nothing: the new pipeline holds the same objects",
+                  when=got[1] == 4 * WHOLE)
+    check.mistake("what a is dropped for, b still holds", when=got[3] < got[1] == 2 * WHOLE)
+    check.mistake("a scheduler has no weights", when=got[2] != got[1])
+    check.equal(got, counted(calls))
+with check.part("from_pipe without a dtype", weight=2):
+    calls = [("load", "x", "float16", {}), ("from_pipe", "y", "x", None)]
+    got = ask_forecast(counts(), calls)
+    check.mistake("nothing said does not mean: as it is", when=got[1] == 2 * WHOLE)
+    check.mistake("from_pipe copies nothing: the cast is made on the networks that both hold",
+                  when=got[1] == 6 * WHOLE)
+    check.equal(got, counted(calls))
+with check.part("by parts", weight=1):
+    calls = [("load", "p", "float32", {}), ("load", "q", "float16", {"vae": "p", "text_encoder": None}),
+             ("drop", "p"), ("scheduler", "q")]
+    got, size = ask_forecast(counts(), calls), counts()
+    check.mistake("what is given as None is not loaded",
+                  when=got[1] == 4 * WHOLE + 2 * (size["unet"] + size["text_encoder"]))
+    check.mistake("what is handed over is the same object: it is not loaded again",
+                  when=got[1] == 4 * WHOLE + 2 * (size["unet"] + size["vae"]))
+    check.mistake("what is handed over keeps its dtype: dtype= is for what is loaded",
+                  when=got[1] == 4 * (WHOLE - size["vae"]) + 2 * (size["unet"] + size["vae"]))
+    check.equal(got, counted(calls))
+
+# %% check="header"
+several = {
+    "b.bias": torch.tensor([1.5, -2.0, 7.25], dtype=torch.bfloat16),
+    "a.weight": torch.arange(24.0).reshape(2, 3, 4) / 7,
+    "steps": torch.tensor(123456789012),
+    "mask": torch.tensor([[True, False]]),
+    "half": torch.linspace(-1, 1, 5).to(torch.float16),
+}
+noted = save(several, metadata={"format": "pt", "note": "for people"})
+with check.part("a file with a note for people in it", weight=1):
+    got = described(noted)
+    check.mistake("`__metadata__` is no tensor", when="__metadata__" in got)
+    check.equal({label: line[:2] for label, line in got.items()},
+                {"b.bias": ("BF16", (3,)), "a.weight": ("F32", (2, 3, 4)), "steps": ("I64", ()),
+                 "mask": ("BOOL", (1, 2)), "half": ("F16", (5,))})
+with check.part("positions in the file", weight=2):
+    lead = 8 + int.from_bytes(noted[:8], "little")
+    for label, tensor in several.items():
+        first, last = (check.number(position) for position in described(noted)[label][2:])
+        raw = tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
+        check.mistake("these count from the beginning of the third part, not of the file",
+                      when=noted[lead + first:lead + last] == raw)
+        check.mistake("the 8 bytes in front of the header are missing", when=noted[8 + first:8 + last] == raw)
+        check.true(noted[first:last] == raw, f"data[begin:end] is not what was stored as {label!r}")
+with check.part("tensors", weight=2):
+    for label in ("a.weight", "b.bias", "half", "steps"):
+        got, want = check.learner.read_tensor(noted, label), several[label]
+        check.true(isinstance(got, torch.Tensor), "return a tensor")
+        check.mistake("the bytes were read as another dtype than the header says",
+                      when=got.dtype != want.dtype)
+        check.mistake("the values are right and the shape is not: the header says it",
+                      when=got.shape != want.shape and torch.equal(got.reshape(-1), want.reshape(-1)))
+        check.equal(got, want)
+
+# %% check="diagnosis"
+import json
+
+from inferlab.lab.kits.pipelines.misconfigured import MISCONFIGURED, entry_of_variant
+from inferlab.models.pictures import WEIGHTS as shipped
+
+wrong_entry = entry_of_variant(check.variant(9))
+begins_at = MISCONFIGURED[wrong_entry][1:]
+with check.part("the boundary at which it begins", weight=2):
+    got = said_fault["boundary"], said_fault["side"]
+    check.mistake("the picture is where a fault shows, not where it begins",
+                  when=got[0] in ("vae.decode", "image_processor.postprocess") and got[0] != begins_at[0])
+    check.mistake("its inputs are wrong already: somebody before it is at fault",
+                  when=got in (("unet", "inputs"), ("scheduler.step", "inputs")))
+    check.equal(got, begins_at)
+with check.part("the one entry that does harm", weight=3):
+    got = said_fault["file"], said_fault["key"]
+    check.mistake("this entry differs, and the run never looks at it",
+                  when=got[0] == wrong_entry[0] and got[1] != wrong_entry[1])
+    check.equal(got, wrong_entry)
+with check.part("what has to stand there", weight=1):
+    check.true(said_fault["key"] == wrong_entry[1], "the entry has to be found first")
+    config = json.loads((shipped / wrong_entry[0]).read_text("utf-8"))
+    check.equal(said_fault["value"], config[wrong_entry[1]])

@@ -1,0 +1,894 @@
+# %% [markdown]
+# # Lab 09 · Control
+#
+# A prompt says what to draw, but hardly where. In this lab a few lines say where. You predict what a second
+# network, the ControlNet, does in a run, read where its outputs enter the UNet, add them by hand, and repair
+# a window that was meant to save work.
+#
+# **Time** 45 to 60 minutes · **Points** 14, of which 3 are practice · **Reading**
+# [Control](../../handbook/lab09-control.md) in the handbook, before you start
+
+# %% tags=["parameters"]
+LEARNER = ""  # your name or id, as your course knows you
+MODEL = "bundled"  # "bundled" | "full" | "hub"
+DEVICE = "auto"  # "auto" | "cpu" | "cuda"
+SEED = 0
+
+# %% [markdown]
+# Grading always uses `"bundled"`, a small model with a ControlNet that was trained for it, on the CPU. With
+# `"full"` and `"hub"` the ControlNet is a new, untrained copy of that UNet's encoder: calls and shapes are
+# real, but it has no effect. Section 3 says why.
+
+# %%
+from inferlab.lab import start
+
+lab = start("lab09-control", LEARNER, MODEL, DEVICE, SEED)
+
+# %%
+import torch
+from diffusers import ControlNetModel, DDIMScheduler, StableDiffusionControlNetPipeline
+from inferlab.models import load_pipeline
+from inferlab.models.control import copy_encoder, load_controlnet
+
+torch.set_grad_enabled(False)
+base = load_pipeline(MODEL, lab.device)
+base.scheduler = DDIMScheduler.from_config(base.scheduler.config, clip_sample=False)
+unet = base.unet
+controlnet = load_controlnet(unet) if MODEL == "bundled" else ControlNetModel.from_unet(unet).to(lab.device)
+
+
+def with_control(controlnet):
+    """The pipeline with one ControlNet, or with a list of them. It shares every other part."""
+    made = StableDiffusionControlNetPipeline(**base.components, controlnet=controlnet,
+                                             requires_safety_checker=False)
+    made.set_progress_bar_config(disable=True)
+    return made
+
+
+pipe = with_control(controlnet)
+
+# %% [markdown]
+# The lines come from three scenes: the edges of a square, a cross and a circle. Only the edges are kept: no
+# color, no background, no caption.
+
+# %%
+from inferlab.lab.plots.strips import filmstrip
+from inferlab.models.scenes import outlines, sample_scenes
+
+side = 8 * unet.config.sample_size
+scenes = sample_scenes(8, torch.Generator().manual_seed(9), two=0.0, keep="test")
+lines = outlines(scenes, size=side)[:3].expand(-1, 3, -1, -1).to(lab.device, unet.dtype)
+WORDS = ["a yellow square", "an orange cross", "a red circle"]
+STEPS = 6
+noise = torch.randn(3, 4, side // 8, side // 8, generator=torch.Generator().manual_seed(SEED))
+noise = noise.to(lab.device, unet.dtype)
+
+
+def draw(words=WORDS, lines=lines, **settings):
+    """Pictures, (B, 3, H, W) in [0, 1]; picture i begins with the same noise in every run."""
+    settings = {"num_inference_steps": STEPS, "guidance_scale": 4.0, "output_type": "pt"} | settings
+    return pipe(list(words), image=lines, latents=noise[:len(words)], **settings).images.float().cpu()
+
+
+def shown(images):
+    """Pictures in the form that `filmstrip` takes."""
+    return [image.permute(1, 2, 0).numpy() for image in images.float().cpu()]
+
+# %% tags=["demo"]
+at_one = draw()
+filmstrip([*shown(lines), *shown(at_one)], [f"lines {i}" for i in range(3)] + WORDS,
+          "The lines say where, the words say what")
+
+# %% [markdown]
+# ## 1 · Goal and mental model
+#
+# After this lab you can say what a ControlNet computes, where its outputs enter the UNet, what its scale and
+# its window do and cost, and how lines differ from words and from an image prompt.
+#
+# A UNet has two halves and a middle block between them. The **encoder** makes its input smaller, layer by
+# layer, and keeps a copy of its intermediate results: the **skips**. The **decoder** makes the tensor larger
+# again, and uses the skips, the last one first. A **ControlNet** is a second encoder: a copy of the first one
+# that also sees the lines. Its outputs, the **residuals**, are added to the UNet's skips and to the middle
+# block's output.
+#
+# | condition | goes through | enters the UNet |
+# |---|---|---|
+# | a caption | tokenizer and text encoder | as tokens, in each cross-attention |
+# | lines | the ControlNet | as residuals, added to the skips and to the middle |
+# | an image prompt | an image encoder (IP-Adapter) | as separate tokens, in one more attention |
+#
+# How much of the ControlNet is a copy? Compare its weights with the UNet's, by name:
+
+# %%
+own = dict(unet.named_parameters())
+copied = learned = 0
+for name, weight in controlnet.named_parameters():
+    if name in own and torch.equal(weight, own[name]):
+        copied += weight.numel()
+    else:
+        learned += weight.numel()
+print(f"the UNet has {sum(weight.numel() for weight in own.values()):,} numbers; the ControlNet has "
+      f"{copied:,} of the same and {learned:,} of its own")
+
+# %% [markdown]
+# ![A picture of the lines of a square; then five pictures from one noise: without lines, with lines at
+# half and at full scale, with lines in the first half of the steps only, and in the second half only. A
+# cross marks where the lines are.](../../handbook/figures/lab09-lines.svg)
+#
+# *From the handbook.* One noise, one caption: without lines, with lines at half and at full scale, and with
+# lines in only one half of the steps.
+
+# %% [markdown]
+# ## 2 · Predict
+#
+# A ControlNet has a **scale**, which multiplies its residuals (`controlnet_conditioning_scale`), and a
+# **window** (`control_guidance_start`, `control_guidance_end`): pass `i` of `n`, counted from 0, is inside
+# where `start <= i / n` and `(i + 1) / n <= end`.
+#
+# With `guess_mode=True` the caption may be empty, and the ControlNet is called only with the prompts' half of
+# the UNet's batch. To the other half nothing is added.
+#
+# ### Exercise 1 · What does a second network do in a run?
+#
+# *difficulty 2 of 3 · 7 minutes · 4 points*
+#
+# **Before you run anything**, write a function that says what a trace of such a call will show. It is graded
+# on runs of the bundled model that this notebook never makes. The UNet's encoder begins with a convolution to
+# 96 channels; then come a block with 96 channels and a block with 144. Each block has two layers, and the
+# first block ends with a convolution of stride 2. Each of these results is a skip.
+#
+# | argument | meaning |
+# |---|---|
+# | `prompts` | number of prompts in the call, one picture each, `int` |
+# | `height`, `width` | size of the pictures and the lines in pixels; multiples of 8, `int` |
+# | `steps`, `guidance_scale` | as in the call of the pipeline |
+# | `scale`, `start`, `end` | the ControlNet's scale and window, `float` |
+# | `guess_mode` | `bool` |
+#
+# Returns a `dict`: under `"scales"` a list with the scale (`float`) of each **call of the ControlNet**, in
+# order; under `"rows"` the length of the batch axis in such a call (`int`); under `"residuals"` the seven
+# shapes that a call returns (tuples of `int`): first those for the skips, in the encoder's order, then the
+# middle's.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Outside the window, is the ControlNet not called, or is its output not used? How many skips are there, with
+# the first convolution? And what does a stride of 2 make of an odd side?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# There is one call in each pass, and outside the window its scale is <code>0.0</code>. Guidance doubles the
+# rows, except in guess mode. The skips are: the first convolution and two layers (96 channels, an eighth of
+# the picture's side), the convolution of stride 2 (96 channels, half of that side, rounded up), two layers
+# (144). The middle has the last skip's shape.
+# </details>
+
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=7
+def forecast(prompts, height, width, steps, guidance_scale, scale, start, end, guess_mode=False):
+    """Scale of each call of the ControlNet, rows of a call, and the shapes of what a call returns."""
+    ### BEGIN SOLUTION
+    inside = [start <= i / steps and (i + 1) / steps <= end for i in range(steps)]
+    rows = 2 * prompts if guidance_scale > 1 and not guess_mode else prompts
+    h, w = height // 8, width // 8
+    half = ((h + 1) // 2, (w + 1) // 2)
+    return {
+        "scales": [scale if here else 0.0 for here in inside],
+        "rows": rows,
+        "residuals": [(rows, 96, h, w)] * 3 + [(rows, 96, *half)] + [(rows, 144, *half)] * 3,
+    }
+    ### END SOLUTION
+
+# %% [markdown]
+# ## 3 · Trace
+#
+# One picture, lines in the first half of six steps:
+
+# %%
+from inferlab.trace import trace
+
+# %% tags=["demo"]
+with trace(pipe) as run:
+    half_way = draw(WORDS[:1], lines[:1], control_guidance_end=0.5)
+run.table(level=1)
+
+# %% [markdown]
+# Stop at three places:
+#
+# * **before the loop** `prepare_image` repeats the lines, so that their batch is the UNet's. Neither the text
+#   encoder nor the VAE gets them;
+# * **in the loop** the ControlNet is called before the UNet, with the same latents, the same timestep and the
+#   same text;
+# * **count the ControlNet's calls.** The window is half of the run.
+#
+# **Reconcile.** Put your forecast beside the trace. Where they differ, the trace is right.
+
+# %% tags=["demo"]
+calls = run.find("controlnet")
+print("scales   ", [call.inputs["conditioning_scale"] for call in calls])
+print("rows     ", calls[0].inputs["sample"].shape[0])
+down, middle = calls[0].outputs
+print("residuals", *[tuple(spec.shape) for spec in [*down, middle]], sep="\n  ")
+
+# %% check="forecast" points=4
+from inferlab.lab import Check, reference
+
+check = Check("forecast", points=4)
+
+def ask_forecast(*call):
+    """The learner's forecast of a call, once it has the form that the contract asks for."""
+    got = check.learner.forecast(*call)
+    check.true(isinstance(got, dict) and set(got) == {"scales", "rows", "residuals"},
+               "return a dict with exactly the three keys of the contract")
+    check.true(isinstance(got["scales"], list) and isinstance(got["residuals"], list),
+               '"scales" and "residuals" are lists')
+    return got
+
+with check.part("the traced run: the first half of six steps", weight=1):
+    got = ask_forecast(1, 128, 128, 6, 4.0, 1.0, 0.0, 0.5)
+    check.equal(got["scales"], [1.0] * 3 + [0.0] * 3)
+    check.equal([len(got["residuals"]), got["residuals"][0]], [7, (2, 96, 16, 16)])
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### A new ControlNet changes nothing
+#
+# How can such a copy be trained without damage to the UNet's answers? Each residual leaves the ControlNet
+# through a 1x1 convolution whose weights were zero before training: a **zero convolution**. For each skip,
+# the next cell prints the size of the trained ControlNet's residual, and of a new copy's:
+
+# %%
+text, empty = base.encode_prompt(WORDS[0], lab.device, 1, True)
+embeds, twice = torch.cat([empty, text]), torch.cat([lines[:1]] * 2)
+base.scheduler.set_timesteps(STEPS, device=lab.device)
+t = base.scheduler.timesteps[0]
+rows = torch.cat([noise[:1]] * 2)
+
+
+def encode(latents, t, text):
+    """The UNet's first half: (list of its skips, output of its middle block)."""
+    emb = unet.time_embedding(unet.time_proj(t.expand(len(latents))).to(latents.dtype))
+    x = unet.conv_in(latents)
+    skips = [x]
+    for block in unet.down_blocks:
+        more = {"encoder_hidden_states": text} if hasattr(block, "attentions") else {}
+        x, made = block(hidden_states=x, temb=emb, **more)
+        skips += made
+    return skips, unet.mid_block(x, emb, encoder_hidden_states=text)
+
+
+def control(latents, t, text, lines):
+    """The ControlNet: (list of residuals for the skips, residual for the middle), not scaled."""
+    return controlnet(latents, t, text, controlnet_cond=lines, return_dict=False)
+
+# %% tags=["demo"]
+skips, middle = encode(rows, t, embeds)
+down, mid = control(rows, t, embeds, twice)
+fresh = copy_encoder(unet).to(lab.device, unet.dtype) if MODEL == "bundled" else controlnet
+new, _ = fresh(rows, t, embeds, controlnet_cond=twice, return_dict=False)
+for i, (skip, residual, nothing) in enumerate(zip(skips, down, new)):
+    print(f"skip {i} {tuple(skip.shape)!s:18} residual {residual.norm() / skip.norm():.0%} of its size,",
+          f"of a new copy {nothing.abs().max():.0f}")
+
+# %% [markdown]
+# A new copy changes no number of the UNet's answer, so training starts from the unchanged model. The trained
+# residuals are no small corrections.
+
+# %% [markdown]
+# ## 4 · Read
+#
+# **One**: the pipeline calls the ControlNet. With which scale?
+
+# %% jupyter={"source_hidden": true}
+from inferlab.lab import show_source
+
+show_source(
+    StableDiffusionControlNetPipeline.__call__,
+    {
+        "1.0 - float(i / len(timesteps) < s or (i + 1) / len(timesteps) > e)":
+            "1 inside the window, 0 outside. Computed for all passes, before the loop.",
+        "control_model_input = latents":
+            "Guess mode: the half of the batch with the prompts. Its text follows two lines below.",
+        "cond_scale = controlnet_cond_scale * controlnet_keep[i]":
+            "Outside the window the scale is 0 ...",
+        "down_block_res_samples, mid_block_res_sample = self.controlnet(":
+            "... but the network is still called. There is no `if` before this line.",
+        "down_block_res_samples = [torch.cat([torch.zeros_like(d), d])":
+            "The half without the prompt comes first, so it gets the zeros.",
+        "down_block_additional_residuals=down_block_res_samples,":
+            "The UNet gets them as arguments: seven tensors, and no picture.",
+    },
+    excerpts=[
+        ("# 7.2 Create tensor stating which controlnets to keep",
+         "controlnet_keep.append(keeps[0] if isinstance(controlnet, ControlNetModel) else keeps)"),
+        ("# controlnet(s) inference", "mid_block_additional_residual=mid_block_res_sample,"),
+    ],
+    checked="0.42.1",
+)
+
+# %% [markdown]
+# **Two**: the ControlNet. **Three**: the UNet that gets the residuals.
+
+# %% jupyter={"source_hidden": true}
+show_source(
+    ControlNetModel.forward,
+    {
+        "sample = sample + controlnet_cond":
+            "The only place where the lines enter. A small network has brought them to the latents' size.",
+        "down_block_res_sample = controlnet_block(down_block_res_sample)":
+            "The zero convolutions, one for each skip.",
+        "scales = torch.logspace(-1, 0, len(down_block_res_samples) + 1":
+            "Guess mode adds factors, from 0.1 at the first skip to 1 in the middle.",
+        "down_block_res_samples = [sample * conditioning_scale":
+            "The scale is a factor, applied after all the work is done.",
+    },
+    excerpts=[
+        ("# 2. pre-process", "down_block_res_samples = (sample,)"),
+        ("# 5. Control net blocks", "mid_block_res_sample = mid_block_res_sample * conditioning_scale"),
+    ],
+    checked="0.42.1",
+)
+
+# %% jupyter={"source_hidden": true}
+from diffusers import UNet2DConditionModel
+
+show_source(
+    UNet2DConditionModel.forward,
+    {
+        "down_block_res_sample = down_block_res_sample + down_block_additional_residual":
+            "Addition, skip by skip, in the encoders' order.",
+        "sample = sample + mid_block_additional_residual": "After the middle block, not before it.",
+        "res_samples = down_block_res_samples[-len(upsample_block.resnets) :]":
+            "The decoder takes from the end of the list.",
+    },
+    excerpts=[
+        ("new_down_block_res_samples = ()", "new_down_block_res_samples = new_down_block_res_samples + ("),
+        ("sample = sample + mid_block_additional_residual",
+         "res_samples = down_block_res_samples[-len(upsample_block.resnets) :]"),
+    ],
+    checked="0.42.1",
+)
+
+# %% [markdown]
+# ## 5 · Build
+#
+# ### Exercise 2 · Seven additions
+#
+# *difficulty 2 of 3 · 7 minutes · 3 points*
+#
+# You have `encode` and `control` from section 3. Here is the UNet's other half:
+
+# %%
+def decode(middle, skips, t, text):
+    """The UNet's second half: its answer, from the middle and the skips (the last ones first)."""
+    emb = unet.time_embedding(unet.time_proj(t.expand(len(middle))).to(middle.dtype))
+    x, skips = middle, list(skips)
+    for block in unet.up_blocks:
+        taken = tuple(skips[-len(block.resnets):])
+        del skips[-len(block.resnets):]
+        more = {"encoder_hidden_states": text} if hasattr(block, "attentions") else {}
+        size = skips[-1].shape[2:] if skips else None
+        x = block(hidden_states=x, temb=emb, res_hidden_states_tuple=taken, upsample_size=size, **more)
+    return unet.conv_out(unet.conv_act(unet.conv_norm_out(x)))
+
+# %% [markdown]
+# Write `controlled(encode, control, decode, latents, t, text, lines, scale, prompts_only=False)`. It returns
+# the output of `decode`.
+#
+# | argument | meaning |
+# |---|---|
+# | `encode`, `control`, `decode` | three functions like those above |
+# | `latents`, `text` | doubled for guidance: `(2B, 4, h, w)` and `(2B, T, D)`; the B rows with the prompts come last |
+# | `lines` | one for each picture, `(B, 3, H, W)`, **not** doubled |
+# | `scale` | the factor of all residuals, `float` |
+# | `prompts_only` | if true, `control` gets only the B rows with the prompts, and nothing is added to the other rows (as in guess mode, but without its factors) |
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Skips and residuals have the same order; the middle has one more residual. Which rows does `control` get in
+# each case, and how many rows must a residual have when it is added?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# Without <code>prompts_only</code>: <code>control(latents, t, text, torch.cat([lines, lines]))</code>, each
+# residual times <code>scale</code>, <code>zip</code> with the skips, and the last one added to the middle.
+# With it: <code>control</code> gets <code>latents[B:]</code>, <code>text[B:]</code> and <code>lines</code>,
+# and each residual becomes <code>torch.cat([torch.zeros_like(r), r])</code>.
+# </details>
+
+# %% exercise="controlled" provides=["controlled"] difficulty=2 minutes=7
+def controlled(encode, control, decode, latents, t, text, lines, scale, prompts_only=False):
+    """The UNet's answer with control, (2B, 4, h, w)."""
+    ### BEGIN SOLUTION
+    skips, middle = encode(latents, t, text)
+    first = len(lines) if prompts_only else 0
+    seen = lines if prompts_only else torch.cat([lines, lines])
+    down, mid = control(latents[first:], t, text[first:], seen)
+    residuals = [residual * scale for residual in [*down, mid]]
+    if prompts_only:
+        residuals = [torch.cat([torch.zeros_like(residual), residual]) for residual in residuals]
+    skips = [skip + residual for skip, residual in zip(skips, residuals)]
+    return decode(middle + residuals[-1], skips, t, text)
+    ### END SOLUTION
+
+# %% check="controlled" points=3
+import torch
+from inferlab.lab import Check, close
+
+check = Check("controlled", points=3)
+
+class Parts:
+    """Three functions that a check makes up. Every skip and every residual is one number a row."""
+
+    def __init__(self):
+        self.asked = []
+
+    def encode(self, latents, t, text):
+        begin = latents.mean((1, 2, 3)) + text.mean((1, 2))
+        return [begin * 2**k for k in range(6)], begin + float(t)
+
+    def control(self, latents, t, text, lines):
+        check.tensor(latents)
+        check.tensor(lines)
+        check.equal([len(text), len(lines)], [len(latents)] * 2, "`control` got other numbers of rows of "
+                    "latents than of text or of lines")
+        self.asked.append(len(latents))
+        seen = latents.mean((1, 2, 3)) + 3 * text.mean((1, 2)) + lines.mean((1, 2, 3))
+        return [seen * (k + 1) for k in range(6)], seen * 10
+
+    def decode(self, middle, skips, t, text):
+        check.equal(len(skips), 6, "`decode` wants six skips")
+        return sum((5 + k) * skip for k, skip in enumerate(skips)) + 100 * middle + text.mean((1, 2))
+
+
+def made_up(B, seed):
+    """Latents, text and lines of B pictures with guidance."""
+    draw_some = torch.Generator().manual_seed(seed)
+    shapes = ((2 * B, 4, 3, 3), (2 * B, 5, 6), (B, 3, 24, 24))
+    return [torch.randn(shape, generator=draw_some) for shape in shapes]
+
+
+def answer(B, seed, scale, prompts_only=False):
+    """(The learner's answer, that without control, rows of each call of `control`, what was given)."""
+    parts, (latents, text, lines_given) = Parts(), made_up(B, seed)
+    got = check.learner.controlled(parts.encode, parts.control, parts.decode, latents, 7, text, lines_given,
+                                   scale, prompts_only)
+    check.tensor(got, shape=(2 * B,))
+    skips_made, middle_made = parts.encode(latents, 7, text)
+    return got, parts.decode(middle_made, skips_made, 7, text), parts.asked, (latents, text, lines_given)
+
+
+def added(latents, text, lines_of_rows, mid=10, order=range(6)):
+    """What all residuals together add to the answer of `decode`, at scale 1."""
+    seen = latents.mean((1, 2, 3)) + 3 * text.mean((1, 2)) + lines_of_rows.mean((1, 2, 3))
+    return seen * (sum((5 + k) * (one + 1) for k, one in enumerate(order)) + 100 * mid)
+
+
+with check.part("at scale 0 nothing is added, and `control` was asked", weight=1):
+    got, without, asked, _ = answer(1, 1, 0.0)
+    check.close(got, without, tol=1e-2)
+    check.equal(asked, [2])
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Your function against the pipeline
+#
+# Your function with the real parts, compared with the latents after the pipeline's first step:
+
+# %% tags=["demo"]
+from inferlab.lab import when_written
+
+kept = []
+
+
+def keep(pipeline, i, t, values):
+    kept.append(values["latents"].clone())
+    return {}
+
+
+draw(WORDS[:1], lines[:1], controlnet_conditioning_scale=0.7, output_type="latent",
+     callback_on_step_end=keep)
+with when_written("controlled"):
+    mine = controlled(encode, control, decode, rows, t, embeds, lines[:1], 0.7)
+    uncond, cond = mine.chunk(2)
+    base.scheduler.set_timesteps(STEPS, device=lab.device)
+    stepped = base.scheduler.step(uncond + 4.0 * (cond - uncond), t, noise[:1]).prev_sample
+    print(f"largest difference from the pipeline's first step: {(stepped - kept[0]).abs().max():.1e}")
+
+# %% [markdown]
+# ### Lines against words
+#
+# How do words and lines share the work? For each scale, we count in three pictures how many shapes are on the
+# lines (less than 5 pixels from the lines' center), and what the checker finds there:
+
+# %%
+from inferlab.models.scenes import check_pictures
+
+CENTERS = list(zip(scenes.x[:3, 0].tolist(), scenes.y[:3, 0].tolist()))
+
+
+def found(images):
+    """For each picture: (how far the nearest shape is from the lines' center in pixels, what it is)."""
+    out = []
+    for verdict, (x, y) in zip(check_pictures(images, WORDS[:len(images)]), CENTERS):
+        things = [(((a.x - x) ** 2 + (a.y - y) ** 2) ** 0.5, f"{a.color} {a.shape or 'shape'}")
+                  for a in verdict.things]
+        out.append(min(things, default=(float("inf"), "nothing")))
+    return out
+
+
+def report(name, images):
+    """Prints a line of what `found` finds, and returns the pictures."""
+    places = found(images)
+    on = sum(away < 5 for away, _ in places)
+    print(f"{name:24} on the lines {on} of {len(places)}: ", ", ".join(what for _, what in places))
+    return images
+
+# %% tags=["demo"]
+swept = [report(f"scale {scale}", at_one if scale == 1.0 else draw(controlnet_conditioning_scale=scale))
+         for scale in (0.0, 0.5, 1.0)]
+filmstrip(shown(torch.cat([images[:2] for images in swept])),
+          [f"scale {scale}" for scale in (0, 0.5, 1) for _ in range(2)],
+          "Half the scale is enough to say where", size=1.4)
+
+# %% [markdown]
+# Now let them disagree. The words ask for another shape, at another place. Before you run the cell: which
+# will win, for the place, the shape and the color?
+
+# %% tags=["demo"]
+OTHER = ["a yellow star at the right", "an orange square at the bottom", "a red triangle at the top"]
+against = report("words against lines", draw(OTHER))
+silent = report("no words at all", draw([""] * 3))
+guessed = report("no words, guess mode", draw([""], lines[:1], guess_mode=True))
+filmstrip(shown(torch.cat([against, silent])), OTHER + ["no words"] * 3,
+          "The lines decide the place, the words the color", size=1.6)
+
+# %% [markdown]
+# A caption and lines are not averaged like two prompts. They enter the UNet at different places and decide
+# different things: the caption does not move a shape away from its lines, and the lines contain no color. The
+# shape can be decided by either.
+
+# %% [markdown]
+# ### When do lines matter?
+
+# %% tags=["demo"]
+_ = report("all steps", at_one)
+early = report("first half of the steps", draw(control_guidance_end=0.5))
+late = report("second half only", draw(control_guidance_start=0.5))
+filmstrip(shown(torch.cat([early, late])), ["first half"] * 3 + ["second half"] * 3,
+          "Places are decided early", size=1.6)
+
+# %% [markdown]
+# While the latents are nearly noise, places are still open. Later the shapes already have places, and the
+# ControlNet can only correct them. So a window that ends at half is a good idea. But in diffusers it saves no
+# calls, as your trace showed.
+
+# %% [markdown]
+# ### Exercise 3 · A window that pays
+#
+# *difficulty 3 of 3 · 9 minutes · 4 points*
+#
+# A colleague wants to save the calls outside the window, also with **several** ControlNets, each with its own
+# lines, scale and window. In the library (`MultiControlNetModel`) each is called in every pass, and their
+# residuals are added up. This is the colleague's version:
+
+# %%
+def colleague_residuals(nets, i, n, latents, t, text):
+    """Residuals of pass i of n, or None."""
+    total = None
+    for control, lines, scale, begin, end in nets:
+        if begin <= i / n <= end:
+            residuals = [scale * residual for residual in control(latents, t, text, lines, scale)]
+            total = residuals if total is None else [(a + b) / 2 for a, b in zip(total, residuals)]
+    return total
+
+
+def ask_control(latents, t, text, lines, scale):
+    """One call of the ControlNet: a list of seven residuals, the middle's last."""
+    calls_made.append(int(t))
+    down, mid = controlnet(latents, t, text, controlnet_cond=lines, conditioning_scale=scale,
+                           return_dict=False)
+    return [*down, mid]
+
+
+def loop(residuals_of_pass, nets, words, steps=STEPS):
+    """One picture's latents from a loop of our own; each net is (lines, scale, begin, end)."""
+    text, empty = base.encode_prompt(words, lab.device, 1, True)
+    embeds, latents = torch.cat([empty, text]), noise[:1]
+    nets = [(ask_control, torch.cat([lines] * 2), *rest) for lines, *rest in nets]
+    base.scheduler.set_timesteps(steps, device=lab.device)
+    for i, t in enumerate(base.scheduler.timesteps):
+        rows = torch.cat([latents] * 2)
+        residuals = residuals_of_pass(nets, i, steps, rows, t, embeds)
+        more = {} if residuals is None else {"down_block_additional_residuals": residuals[:-1],
+                                             "mid_block_additional_residual": residuals[-1]}
+        uncond, cond = unet(rows, t, encoder_hidden_states=embeds, **more).sample.chunk(2)
+        latents = base.scheduler.step(uncond + 4.0 * (cond - uncond), t, latents).prev_sample
+    return latents
+
+
+def compare(residuals_of_pass, nets, words):
+    """Prints calls, and the distance from the library's pipeline with the same networks."""
+    calls_made.clear()
+    mine = loop(residuals_of_pass, nets, words)
+    both = with_control([controlnet] * len(nets))
+    with trace(both) as of_both:
+        theirs = both(words, image=[lines for lines, *_ in nets], latents=noise[:1],
+                      num_inference_steps=STEPS, guidance_scale=4.0, output_type="latent",
+                      controlnet_conditioning_scale=[scale for _, scale, _, _ in nets],
+                      control_guidance_start=[start for *_, start, _ in nets],
+                      control_guidance_end=[end for *_, end in nets]).images
+    print(f"calls {len(calls_made)}, of the library {len(of_both.find('controlnet')) * len(nets)}; ",
+          f"largest difference from its latents {(mine - theirs).abs().max():.1e}")
+    return base.vae.decode(mine / base.vae.config.scaling_factor).sample / 2 + 0.5
+
+
+calls_made = []
+ONE = [(lines[:1], 1.0, 0.0, 0.5)]
+TWO = [(lines[:1], 1.0, 0.0, 0.5), (lines[2:], 0.7, 0.0, 0.4)]
+BOTH = "a yellow square and a red circle"
+
+# %% tags=["demo"]
+_ = compare(colleague_residuals, ONE, WORDS[0])
+
+# %% [markdown]
+# There is one call more than the window has passes. "Then it must be `i / n < end`," says the colleague. The
+# first of the next two runs now equals the library's:
+
+# %% tags=["demo"]
+def mended_residuals(nets, i, n, latents, t, text):
+    """The colleague's with `<` for the second `<=`: each end is made a little smaller."""
+    open_end = [(*net[:4], net[4] - 1e-9) for net in nets]
+    return colleague_residuals(open_end, i, n, latents, t, text)
+
+
+_ = compare(mended_residuals, ONE, WORDS[0])
+_ = compare(mended_residuals, TWO, BOTH)
+
+# %% [markdown]
+# The second run, with another scale, another window and two networks, still differs. Write
+# `residuals_of_pass` so that every such run equals the library's, with fewer calls:
+#
+# | argument | meaning |
+# |---|---|
+# | `nets` | a list of tuples `(control, lines, scale, begin, end)` |
+# | `control(latents, t, text, lines, scale)` | one call: a list of tensors, already multiplied by `scale` (the library's `conditioning_scale`) |
+# | `i`, `n` | the pass, from 0, and the number of passes |
+# | `latents`, `t`, `text` | passed on to `control` |
+#
+# It returns the list of the sums, or `None` if no network is inside its window. A network outside its window,
+# or with a scale of 0, is not called.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# With an end of 0.4 and six passes: which passes are inside by the rule of section 2, and which by `i / n <
+# end`? At which scale does a second multiplication change nothing? And are the residuals of several networks
+# averaged or added?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# If <code>begin &lt;= i / n and (i + 1) / n &lt;= end and scale != 0</code>, call <code>control</code> with
+# the scale, and do not multiply again. Keep the first list; add each further list to it, tensor by tensor.
+# </details>
+
+# %% exercise="residuals-of-pass" provides=["residuals_of_pass"] difficulty=3 minutes=9
+def residuals_of_pass(nets, i, n, latents, t, text):
+    """The sums of all residuals of pass i of n, or None."""
+    ### BEGIN SOLUTION
+    total = None
+    for control, lines, scale, begin, end in nets:
+        if begin <= i / n and (i + 1) / n <= end and scale != 0:
+            residuals = control(latents, t, text, lines, scale)
+            total = residuals if total is None else [a + b for a, b in zip(total, residuals)]
+    return total
+    ### END SOLUTION
+
+# %% check="residuals-of-pass" points=4
+import torch
+from inferlab.lab import Check, close
+
+check = Check("residuals-of-pass", points=4)
+
+class Net:
+    """A ControlNet that a check makes up, and how often it was called."""
+
+    def __init__(self, factor):
+        self.factor, self.calls = factor, 0
+
+    def __call__(self, latents, t, text, lines, scale):
+        check.tensor(latents)
+        check.tensor(lines)
+        self.calls += 1
+        seen = self.factor * latents.mean() + text.mean() + lines.mean() + float(t) / 1000
+        return [seen * (k + 1) * scale * torch.ones(2) for k in range(3)]
+
+
+def run_of(n, *windows):
+    """A loop over n passes with one made-up network for each (scale, start, end).
+
+    Gives for each pass the learner's first residual (None: none), the pass's scales as the library has them,
+    each network's first residual at scale 1, and at the end how often each network was called."""
+    draw_net = torch.Generator().manual_seed(n)
+    latents, text = torch.randn(2, 4, 3, 3, generator=draw_net), torch.randn(2, 5, 6, generator=draw_net)
+    given = [torch.rand(2, 3, 8, 8, generator=draw_net) for _ in windows]
+    nets_made = [Net(2.0 + k) for k in range(len(windows))]
+    passes = []
+    for i in range(n):
+        nets_given = [(net, one, *window) for net, one, window in zip(nets_made, given, windows)]
+        got = check.learner.residuals_of_pass(nets_given, i, n, latents, 900 - i, text)
+        check.true(got is None or (isinstance(got, list) and len(got) == 3),
+                   "return a list with as many tensors as `control` returns, or None")
+        kept_scales = [scale * (1.0 - float(i / n < start or (i + 1) / n > end))
+                       for scale, start, end in windows]
+        ones = [Net(net.factor)(latents, 900 - i, text, one, 1.0) for net, one in zip(nets_made, given)]
+        passes.append((got, kept_scales, ones))
+    return passes, [net.calls for net in nets_made]
+
+
+def sums(kept_scales, ones):
+    """What the library adds up."""
+    return [sum(scale * one[k] for scale, one in zip(kept_scales, ones)) for k in range(3)]
+
+
+with check.part("one network, six passes, an end of 0.5", weight=1):
+    passes, called = run_of(6, (1.0, 0.0, 0.5))
+    check.equal(called, [3])
+    check.close(passes[0][0], sums(*passes[0][1:]))
+    check.true(passes[5][0] is None, "in the last pass no network is inside its window: return None")
+### HIDDEN TESTS
+check.score()
+
+# %% tags=["demo"]
+with when_written("residuals_of_pass"):
+    compare(residuals_of_pass, ONE, WORDS[0])
+    together = compare(residuals_of_pass, TWO, BOTH)
+    display(filmstrip([*shown(lines[:1]), *shown(lines[2:]), *shown(together.clamp(0, 1))],
+                      ["first lines", "second lines", BOTH], "Two networks' residuals are one sum", size=1.8))
+
+# %% [markdown]
+# The same latents, without the calls outside the windows.
+
+# %% [markdown]
+# ### An image prompt is one more attention
+#
+# This is the arithmetic of the third condition in section 1. An **IP-Adapter** makes a few tokens from a
+# picture. Each cross-attention of the UNet keeps its queries. Additional weights give the image tokens keys
+# and values, and the result of this second attention is **added** to the text's. Here is one real
+# cross-attention of the UNet, with a new adapter (random weights, so the image tokens mean nothing):
+
+# %% tags=["demo"]
+from diffusers.models.attention_processor import IPAdapterAttnProcessor2_0
+from torch.nn.functional import scaled_dot_product_attention
+
+attn = unet.down_blocks[0].attentions[0].transformer_blocks[0].attn2
+torch.manual_seed(SEED)
+adapter = IPAdapterAttnProcessor2_0(attn.to_q.in_features, attn.to_k.in_features, num_tokens=(4,))
+adapter = adapter.to(lab.device, unet.dtype)
+places = torch.randn(1, 256, attn.to_q.in_features).to(text)
+image_tokens = torch.randn(1, 4, attn.to_k.in_features).to(text)
+
+
+def heads(x):
+    """(1, N, heads * d) as (1, heads, N, d)."""
+    return x.view(1, x.shape[1], attn.heads, -1).transpose(1, 2)
+
+
+def by_hand(scale):
+    """The text's attention, plus `scale` times the image's."""
+    query = heads(attn.to_q(places))
+    of_text = scaled_dot_product_attention(query, heads(attn.to_k(text)), heads(attn.to_v(text)))
+    of_image = scaled_dot_product_attention(query, heads(adapter.to_k_ip[0](image_tokens)),
+                                            heads(adapter.to_v_ip[0](image_tokens)))
+    both = (of_text + scale * of_image).transpose(1, 2).flatten(2)
+    return attn.to_out[0](both)
+
+
+for scale in (0.0, 0.6):
+    adapter.scale = [scale]
+    theirs = adapter(attn, places, (text, [image_tokens]))
+    print(f"scale {scale}: largest difference from the library's {(by_hand(scale) - theirs).abs().max():.1e}")
+
+# %% [markdown]
+# Each of the two attentions has its own softmax: the text's weights stay the same with any number of image
+# tokens. If the image tokens were appended to the caption's, they would share one softmax, and more weight
+# for the image would mean less for the text. An image prompt is closer to a caption than lines are: it says
+# what, not where.
+
+# %% [markdown]
+# ## 6 · Explain
+#
+# Say what control is, and what your runs show. In the first four fields you write short sentences, one a
+# line, from the tables below: an entry of `who`, a verb, an entry of its row and, if you like, entries of a
+# row `may follow`. In `calls` you type how often the ControlNet ran in **your traced run** of section 3, and
+# in `residual` the shape of the **middle's** residual there. Lines that begin with `#` are your own notes.
+
+# %% jupyter={"source_hidden": true}
+### FIXTURE words
+words
+
+# %% [markdown]
+# *difficulty 2 of 3 · 6 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
+# that the cell cannot read is graded by a person.
+
+# %% explain="control-in-words" difficulty=2 minutes=6
+%%explain control-in-words
+# ### BEGIN SOLUTION
+# control: the ControlNet computes residuals in each pass
+#   the residuals are added to the skips of the UNet
+# size: twice the side doubles the height of a residual
+#   it leaves alone the channels of a residual and the number of residuals
+# conditions: the caption enters through the attention to the text
+#   the lines enter through the skips of the UNet
+#   the image prompt enters through an attention of its own
+# window: a window that ends at half changes the picture
+#   it leaves alone the number of ControlNet calls
+# calls: 6
+# residual: (2, 144, 8, 8)
+# ### END SOLUTION
+
+# %% check="words-control" of="control-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-control", points=1)
+with check.part("`control:` and `size:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("control-in-words").get("control"), "`control:` is empty")
+    check.true(check.explanation("control-in-words").get("size"), "`size:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-window" of="control-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-window", points=1)
+with check.part("`conditions:` and `window:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("control-in-words").get("conditions"), "`conditions:` is empty")
+    check.true(check.explanation("control-in-words").get("window"), "`window:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-entries" of="control-in-words" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-entries", points=1)
+with check.part("`calls:` and `residual:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("control-in-words").get("calls"), "`calls:` is empty")
+    check.true(check.explanation("control-in-words").get("residual"), "`residual:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 7 · Notice
+#
+# * **Not every condition is a prompt.** Lines never become tokens. They enter the UNet at another place, and
+#   say what words cannot.
+# * **Control edits no pixels.** It adds to tensors inside the UNet, in each pass. The UNet's answer is a
+#   noise prediction as before; scheduler and VAE do not change.
+# * **In diffusers a ControlNet costs the same outside its window as inside.** Its residuals are multiplied by
+#   zero after they have been computed.
+# * **Fitting shapes do not prove the right order.** Three residuals have the same shape. Added to the wrong
+#   skips they raise no error.
+# * **A ControlNet belongs to its UNet.** It is a copy of one encoder, and its residuals only fit that
+#   encoder's skips. Another UNet of the same shapes accepts them without an error.
+
+# %% [markdown]
+# Flashcards on diffusion, for now or for another day. Some belong to later labs:
+
+# %% tags=["demo"]
+from inferlab.lab.cards import show_cards
+
+show_cards("diffusion")
+
+# %% [markdown]
+# ## 8 · Check and hand in
+#
+# Run this cell last. It runs the visible checks again, says what is missing, and leaves one file to hand in.
+
+# %% tags=["demo"]
+from inferlab.lab import submit
+
+submit()

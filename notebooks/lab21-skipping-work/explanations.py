@@ -1,0 +1,149 @@
+"""What the explanations of lab21-skipping-work are held against:
+a block fills the `### HIDDEN TESTS` line of its check."""
+
+# %% fixture="words"
+from inferlab.lab import Words
+
+words = Words("skipping-in-words", """
+cache: what runs in every step, and what stands in the place of the skipped blocks
+    who: the first block / the other blocks = remaining blocks, blocks after first / the scheduler =
+        scheduler.step / the cache
+    runs = is run: in every step = at every step, in each step / in the whole steps only = only in whole
+        steps, in whole steps / in the skipped steps only = only in skipped steps
+    adds: the kept residual of the other blocks = what other blocks added, kept residual / the kept output
+        of the other blocks = output of other blocks, kept output / the kept residual of the first block /
+        nothing
+    keeps: the residual of the other blocks / the output of the first block / the picture
+    more: to the first block's output = to output of first block / to the picture / in the skipped steps =
+        at skipped steps
+decision: what is compared with what in each step, and whether one threshold does the same to every prompt
+    who: the first block's residual = change of first block, residual / the picture = latents / the step's
+        number = number of step / the same threshold = one threshold, threshold
+    is compared with: the residual of the last whole step = last whole step, kept residual / the residual
+        of the step before = step before, last step's residual
+    skips: the same steps for every prompt = same steps for all prompts / other steps for another prompt =
+        other steps for other prompts, different steps for different prompts
+    costs: the same error for every prompt = same error for all prompts / another error for another prompt =
+        other errors for other prompts
+places: where one skipped step costs least, and whether the last step is cheap to skip
+    who: a skipped early step = skipped first half, early step / a skipped step in the middle = skipped
+        middle step, middle step / a skipped last step = skipped late step, last step
+    costs: least / most / nothing / more than one in the middle = more than middle step / less than one
+        in the middle = less than middle step
+speedups: which speed-up changes the picture, which only moves work, and which computes the same operations
+    who: the first-block cache = cache / drawing fewer steps = fewer steps, taking fewer steps / encoding the
+        text beforehand = text beforehand / compiling = compiled blocks, compiling blocks
+    changes: the picture / nothing in the picture
+    saves = leaves out: operations
+    moves: work = work elsewhere, operations
+    computes: the same operations / fewer operations / more operations
+whole: a number
+""")
+
+# %% check="words-cache"
+### FIXTURE words
+
+check.slot(lambda: words.grade(check.explanation("skipping-in-words"), "cache", """
+wanted: what runs in every step
+    the first block | runs | in every step | in the skipped steps
+wanted: what stands in the place of the skipped blocks
+    the cache | adds | the kept residual of the other blocks | to the first block's output
+        / in the skipped steps
+true
+    the scheduler | runs | in every step | in the skipped steps
+    the other blocks | runs | in the whole steps only
+    the cache | keeps | the residual of the other blocks / the output of the first block
+    the other blocks | adds | nothing | in the skipped steps / to the first block's output
+false: The first block runs in every step: the decision is made of its residual.
+    the first block | runs | in the whole steps only / in the skipped steps only
+false: The other blocks run in the whole steps only.
+    the other blocks | runs | in every step / in the skipped steps only
+false: What the other blocks added is added again, to what the first block says now. Their output is not kept.
+    the cache | adds | *
+    * | * | * | to the picture
+false: The cache keeps what blocks added, and the first block's output. The picture is nowhere in it.
+    the cache | keeps | the picture
+"""), "what runs, and what is put in place")
+
+# %% check="words-decision"
+### FIXTURE words
+
+check.slot(lambda: words.grade(check.explanation("skipping-in-words"), "decision", """
+wanted: what is compared with what
+    the first block's residual | is compared with | the residual of the last whole step
+wanted: one threshold and several prompts
+    the same threshold | skips | other steps for another prompt
+    the same threshold | costs | another error for another prompt
+false: With the step before, a slow change would never be seen: the kept residual is of the last whole step.
+    * | is compared with | the residual of the step before
+false: What the first block adds is compared, not the picture, and not the step's number.
+    the picture / the step's number | is compared with | *
+false: The same threshold skipped other steps for the other prompt, and cost it another error.
+    the same threshold | skips | the same steps for every prompt
+    the same threshold | costs | the same error for every prompt
+"""), "the decision")
+
+# %% check="words-places"
+### FIXTURE words
+
+check.slot(lambda: words.grade(check.explanation("skipping-in-words"), "places", """
+wanted: where a skipped step costs least
+    a skipped step in the middle | costs | least
+wanted: whether the last step is cheap to skip
+    a skipped last step | costs | more than one in the middle
+true
+    a skipped early step | costs | more than one in the middle / most
+false: Late steps do matter: an error in the last step is never worked off.
+    a skipped last step | costs | least / nothing / less than one in the middle
+"""), "where a skipped step costs what")
+
+# %% check="words-speedups"
+### FIXTURE words
+
+check.slot(lambda: words.grade(check.explanation("skipping-in-words"), "speedups", """
+wanted: which changes the picture
+    the first-block cache / drawing fewer steps | changes | the picture
+wanted: which only moves work
+    encoding the text beforehand | moves | work
+wanted: which computes the same operations
+    compiling | computes | the same operations
+true
+    the first-block cache / drawing fewer steps | saves | operations
+    the first-block cache / drawing fewer steps | computes | fewer operations
+    encoding the text beforehand | computes | the same operations
+    encoding the text beforehand / compiling | changes | nothing in the picture
+false: A cache is not free: what it adds is an old answer.
+    the first-block cache | changes | nothing in the picture
+    the first-block cache | computes | the same operations
+false: Compiling does not change the mathematics: the operations are the same.
+    compiling | changes | the picture
+    compiling | saves | operations
+    compiling | computes | fewer operations / more operations
+false: The text is encoded all the same, elsewhere.
+    encoding the text beforehand | saves | operations
+    encoding the text beforehand | computes | fewer operations
+"""), "the speed-ups")
+
+# %% check="words-whole"
+from inferlab.lab.explain import typed
+
+
+@reference
+def rerun():
+    """The number of whole steps of the cached run of section 3, made again."""
+    import torch
+    from diffusers import FirstBlockCacheConfig
+    from inferlab.models import load_pipeline
+    from inferlab.trace import trace
+
+    pipeline = load_pipeline("bundled", "cpu", family="flux")
+    pipeline.set_progress_bar_config(disable=True)
+    pipeline.transformer.enable_cache(FirstBlockCacheConfig(threshold=0.2))
+    with torch.no_grad(), trace(pipeline, depth="transformer.transformer_blocks.1.attn") as again:
+        pipeline("a red circle left of a blue square", num_inference_steps=10, guidance_scale=3.5,
+                 max_sequence_length=64, height=128, width=128, output_type="latent",
+                 generator=torch.Generator().manual_seed(7))
+    return len(again.find("transformer.transformer_blocks.1.attn"))
+
+
+check.slot(lambda: typed(check.explanation("skipping-in-words"), "whole", rerun()), "the whole steps")

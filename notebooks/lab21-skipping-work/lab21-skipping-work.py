@@ -1,0 +1,1072 @@
+# ---
+# jupyter:
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Lab 21 · Skipping work
+#
+# A denoiser runs the same blocks in every step, and from one step to the next the blocks compute nearly the
+# same. Some of what they computed can be used again. In this lab you run the *first-block cache* of diffusers
+# on a real `FluxPipeline` and build it yourself. Then you find a cache that gives one request's data to the
+# next request.
+#
+# **Time** 60 to 85 minutes, and 10 more for what is optional · **Points** 25, of which 7 are practice ·
+# **Reading**
+# [Skipping work](../../handbook/lab21-skipping-work.md) in the handbook, before you start
+
+# %% tags=["parameters"]
+LEARNER = ""  # your name or id, as your course knows you
+MODEL = "bundled"  # "bundled" | "full" | "hub"
+DEVICE = "auto"  # "auto" | "cpu" | "cuda"
+SEED = 7
+
+# %% [markdown]
+# The bundled model is small, but it is trained, and the `FluxPipeline` of diffusers runs it unchanged.
+# `"full"` builds the architecture of FLUX.1-dev with random weights (true shapes and costs, but no pictures;
+# it needs a GPU with 40 GB). `"hub"` downloads the real checkpoint. Grading always uses `"bundled"` on the
+# CPU.
+
+# %%
+from inferlab.lab import start
+
+lab = start("lab21-skipping-work", LEARNER, MODEL, DEVICE, SEED)
+
+# %%
+import torch
+from diffusers import FirstBlockCacheConfig
+from inferlab.models import load_pipeline
+from inferlab.trace import trace
+
+torch.set_grad_enabled(False)
+pipe = load_pipeline(MODEL, lab.device, family="flux")
+pipe.set_progress_bar_config(disable=True)
+network = pipe.transformer
+DOUBLES, SINGLES = network.config.num_layers, network.config.num_single_layers
+WIDTH = network.config.num_attention_heads * network.config.attention_head_dim
+SIDE = pipe.default_sample_size * pipe.vae_scale_factor
+print(f"{type(network).__name__}: {DOUBLES} double and {SINGLES} single blocks, {WIDTH} numbers a token")
+
+# %% [markdown]
+# ## 1 · Goal and mental model
+#
+# After this lab you can say of a speed-up which work it leaves out, what stands in its place, and how to find
+# out what that costs.
+#
+# | speed-up | what is not computed | what stands in its place | same picture? |
+# |---|---|---|---|
+# | first-block cache | in some steps, all blocks but the first | what these blocks added at the last whole step | no |
+# | TaylorSeer, pyramid attention broadcast | in some steps, attention layers | their last output, or a line drawn through their last outputs | no |
+# | fewer steps | whole calls of the network | longer steps | no |
+# | guidance in some of the steps only | in the other steps, one of two passes | the pass that is left | no |
+# | text encoded beforehand | nothing: it was done earlier | | yes |
+# | compiled blocks, CUDA graphs | nothing: fewer launches, fewer trips through memory | | up to rounding |
+#
+# A transformer block *adds* something to its input. What the first block adds is called its **residual**,
+# $r$. A step in which all blocks run is called **whole**. The cache rests on a guess: if the first block adds
+# nearly the same as at the last whole step, so will the other blocks. The first block runs in every step. If
+# its residual has hardly changed, the other blocks are *skipped*, and what they added at the last whole step
+# is added again.
+#
+# $$d = \frac{\operatorname{mean}\,|r - r_\text{kept}|}{\operatorname{mean}\,|r_\text{kept}|}
+# \qquad d > \text{threshold} \;\Rightarrow\; \text{run all blocks, and keep the new } r$$
+#
+# $r_\text{kept}$ is the residual of the last whole step. At the first step nothing is kept yet: all blocks
+# run.
+#
+# `enable_cache` puts this into the network as *hooks*: a function stands in front of each block and may
+# answer in its place.
+
+# %% [markdown]
+# ![Left, a curve of the error over the one step that was skipped: high at step 2, lowest in the middle, and
+# higher again at step 10. Right, a grid of steps for four thresholds and two prompts, with filled cells
+# where all blocks ran and the error at the end of each row.](../../handbook/figures/lab21-steps.svg)
+#
+# *From the handbook.* Left: the error of the picture if just one step is skipped. Right: the whole steps of
+# runs with four thresholds, for two prompts.
+
+# %% [markdown]
+# ## 2 · Predict
+#
+# In section 3 you draw one picture twice, without the cache and with it. The settings:
+
+# %%
+PROMPT, STEPS, THRESHOLD = "a red circle left of a blue square", 10, 0.2
+settings = {"guidance_scale": 3.5, "max_sequence_length": 64, "height": SIDE, "width": SIDE}
+
+
+def draw(prompt, steps=STEPS, **more):
+    """The last latents of one picture, always from the same noise."""
+    return pipe(prompt, num_inference_steps=steps, output_type="latent",
+                generator=torch.Generator().manual_seed(SEED), **settings, **more).images
+
+
+print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, threshold {THRESHOLD}")
+
+# %% [markdown]
+# ### Exercise 1 · What is skipped, and what is kept
+#
+# *difficulty 2 of 3 · 6 minutes · 3 points*
+#
+# **Before you run anything**, write two functions. They are graded on runs that this notebook never makes.
+#
+# `forecast(steps, whole, doubles, singles, passes)` says how often things run in one picture. `whole` is the
+# number of whole steps, the same in each pass. `doubles` and `singles` are the numbers of blocks of the two
+# kinds; the first block is a double one. `passes` is 2 with true guidance: the network is then called twice
+# in each step, and each pass has a cache of its own. Returns a `dict` of `int`:
+#
+# | key | meaning |
+# |---|---|
+# | `"transformer"` | calls of the network |
+# | `"first block"` | how often the attention of the first block runs |
+# | `"other blocks"` | how often the attentions of all other blocks run, together |
+# | `"scheduler.step"` | steps of the scheduler |
+#
+# `kept_bytes(picture_tokens, text_tokens, width, passes, item_bytes)` returns the bytes that the library
+# keeps from one step to the next, `int`. For each pass it keeps three tensors: the residual of the first
+# block (picture tokens only), the output of the first block (picture and text tokens), and what all other
+# blocks added (picture and text tokens). A token has `width` numbers of `item_bytes` bytes each.
+#
+# <details><summary>Hint 1: a nudge</summary>
+# Does the pipeline know that blocks are skipped? Which block must run before the cache can decide?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# The network is called <code>steps * passes</code> times, and its first block runs each time. The others,
+# <code>doubles - 1 + singles</code> of them, run in <code>whole * passes</code> calls. The three tensors hold
+# three times the picture's tokens and twice the text's.
+# </details>
+
+# %% exercise="forecast" provides=["forecast", "kept_bytes"] difficulty=2 minutes=6
+def forecast(steps, whole, doubles, singles, passes=1):
+    """How often the network, its first block, its other blocks and the scheduler run."""
+    ### BEGIN SOLUTION
+    return {
+        "transformer": steps * passes,
+        "first block": steps * passes,
+        "other blocks": whole * passes * (doubles - 1 + singles),
+        "scheduler.step": steps,
+    }
+    ### END SOLUTION
+
+
+def kept_bytes(picture_tokens, text_tokens, width, passes, item_bytes):
+    """Bytes that the cache keeps from one step to the next."""
+    ### BEGIN SOLUTION
+    return passes * (3 * picture_tokens + 2 * text_tokens) * width * item_bytes
+    ### END SOLUTION
+
+# %% [markdown]
+# ## 3 · Trace
+#
+# First the run without the cache, then the run with it. The trace records the attention of every block.
+
+# %%
+from inferlab.lab.kits.pipelines.step_cache import first_block_cache
+
+# the star in front of transformer_blocks also finds single_transformer_blocks
+ATTENTIONS = "transformer.*transformer_blocks.*.attn"
+
+
+def whole_steps(run):
+    """The steps of a traced run in which the blocks after the first ran."""
+    return [b.step for b in run.find("transformer.transformer_blocks.1.attn")]
+
+
+with trace(pipe, depth=ATTENTIONS) as plain:
+    full = draw(PROMPT)
+network.enable_cache(FirstBlockCacheConfig(threshold=THRESHOLD))
+with trace(pipe, depth=ATTENTIONS) as cached:
+    quick = draw(PROMPT)
+network.disable_cache()
+print("steps in which all blocks ran:", whole_steps(plain), "and", whole_steps(cached))
+
+# %% tags=["demo"]
+cached.table(level=2)
+
+# %% [markdown]
+# Read the table at three places:
+#
+# * **`transformer`** runs in every step. The pipeline and the scheduler do not know about the cache;
+# * **the attention of block 0** runs in every step, too. The decision is made from this block's output;
+# * **all other attentions** are missing in some steps. A trace of the *blocks* would show them in every step,
+#   because in a skipped step the hook in front of a block still hands the block's input on. That is why this
+#   trace looks one level deeper, at the attention.
+#
+# Now the pictures of both runs, and of two more with larger thresholds. (`first_block_cache` calls
+# `enable_cache` before the run and `disable_cache` after it, as you saw above.)
+
+# %% tags=["demo"]
+from inferlab.lab import filmstrip
+
+
+def decoded(tokens):
+    """The picture of these latents."""
+    grid = pipe._unpack_latents(tokens, SIDE, SIDE, pipe.vae_scale_factor)
+    grid = grid / pipe.vae.config.scaling_factor + pipe.vae.config.shift_factor
+    return pipe.image_processor.postprocess(pipe.vae.decode(grid).sample)[0]
+
+
+def error(got, exact):
+    """How far latents are from the whole run's, as a share of their size."""
+    return float((got - exact).float().norm() / exact.float().norm())
+
+
+shown = {f"whole: {STEPS} steps": full, f"{THRESHOLD}: {len(whole_steps(cached))} whole": quick}
+for threshold in (0.5, 1.0):
+    with first_block_cache(network, threshold), trace(pipe, depth=ATTENTIONS) as run:
+        latents = draw(PROMPT)
+    shown[f"{threshold}: {len(whole_steps(run))} whole"] = latents
+for label, latents in shown.items():
+    print(f"{label:16s} error {error(latents, full):.3f}")
+filmstrip([decoded(latents) for latents in shown.values()], list(shown), "A cache is not free", size=1.9)
+
+# %% [markdown]
+# **Reconcile.** The next cell prints your forecast beside the run, and your bytes beside what the hook holds
+# in the middle of a run. Where they differ, the run is right.
+
+# %% tags=["demo"]
+from inferlab.lab import when_written
+from inferlab.lab.kits.pipelines.step_cache import held_bytes
+
+attentions = [b.name for b in cached.boundaries if b.name.endswith(".attn")]
+first = attentions.count("transformer.transformer_blocks.0.attn")
+print("the run: ", {"transformer": cached["transformer"].calls, "first block": first,
+                    "other blocks": len(attentions) - first,
+                    "scheduler.step": len(cached.find("scheduler.step"))})
+with when_written("forecast"):
+    print("forecast:", forecast(STEPS, len(whole_steps(cached)), DOUBLES, SINGLES))
+
+
+kept = {}
+
+
+def note(pipeline, step, timestep, inputs):
+    """Called after each step of the loop: the bytes that the cache holds."""
+    kept[step] = held_bytes(network)
+    return {}
+
+
+with first_block_cache(network, THRESHOLD):
+    draw(PROMPT, callback_on_step_end=note)
+print("held after step 5:", kept[4], "bytes")
+with when_written("kept_bytes"):
+    print("forecast:         ", kept_bytes(full.shape[1], 64, WIDTH, 1, full.element_size()), "bytes")
+
+# %% check="forecast" points=3
+from inferlab.lab import Check, reference
+
+check = Check("forecast", points=3)
+
+
+def ask_forecast(*run):
+    """The learner's forecast, once it has the form that the contract asks for."""
+    got = check.learner.forecast(*run)
+    check.true(isinstance(got, dict) and set(got) == {"transformer", "first block", "other blocks",
+                                                      "scheduler.step"},
+               "return a dict with exactly the four keys")
+    return got
+
+
+with check.part("4 steps, 3 of them whole, 2 double and 6 single blocks, one pass", weight=1):
+    got = ask_forecast(4, 3, 2, 6, 1)
+    check.equal(got["scheduler.step"], 4)
+    ### HIDDEN TESTS
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 4 · Read
+#
+# The installed code that decides, and what the hook of the first block does with the decision:
+
+# %% jupyter={"source_hidden": true}
+from diffusers.hooks.first_block_cache import FBCBlockHook, FBCHeadBlockHook
+from inferlab.lab import show_source
+
+show_source(FBCHeadBlockHook._should_compute_remaining_blocks, {
+    "if shared_state.head_block_residual is None:":
+        "At the first step of a run nothing is kept. All blocks run.",
+    "prev_hidden_states_residual = shared_state.head_block_residual":
+        "The kept residual. Below you see when it is written: only when all blocks run.",
+    "absmean = (hidden_states_residual - prev_hidden_states_residual).abs().mean()":
+        "One number for all tokens and all pictures of the batch: one decision for all of them.",
+    "diff = (absmean / prev_hidden_states_absmean).item()":
+        "`.item()` moves the number to the CPU. A GPU must finish the first block before, in every step.",
+}, checked="0.42.1")
+
+# %% jupyter={"source_hidden": true}
+show_source(FBCHeadBlockHook.new_forward, {
+    "output = self.fn_ref.original_forward(*args, **kwargs)": "The first block runs in every step.",
+    "shared_state: FBCSharedBlockState = self.state_manager.get_state()":
+        "One state for each pass: the pipeline names it \"cond\" or \"uncond\" around each call.",
+    "shared_state.tail_block_residuals[0] + output[self._metadata.return_hidden_states_index]":
+        "A skipped step: what the other blocks added then, plus the first block's output of *now*.",
+    "shared_state.head_block_residual = hidden_states_residual":
+        "Written in whole steps only. So many small changes add up until they pass the threshold.",
+}, excerpts=[
+    ("output = self.fn_ref.original_forward", "output = self.fn_ref.original_forward"),
+    ("shared_state: FBCSharedBlockState = self.state_manager.get_state()",
+     "shared_state.tail_block_residuals[0] + output[self._metadata.return_hidden_states_index]"),
+    ("shared_state.head_block_output = head_block_output",
+     "shared_state.head_block_residual = hidden_states_residual"),
+], checked="0.42.1")
+
+# %% jupyter={"source_hidden": true}
+show_source(FBCBlockHook.new_forward, {
+    "if shared_state.should_compute:": "All later blocks read the decision; none makes one.",
+    "output[self._metadata.return_hidden_states_index] - shared_state.head_block_output[0]":
+        "The last block writes down what all of them added: its output without the first block's.",
+    "return_output = original_hidden_states": "A skipped step: the block returns its input, at no cost.",
+}, excerpts=[
+    ("if shared_state.should_compute:",
+     "output[self._metadata.return_hidden_states_index] - shared_state.head_block_output[0]"),
+    ("return_output = original_hidden_states", "return_output = original_hidden_states"),
+], checked="0.42.1")
+
+# %% [markdown]
+# ## 5 · Build
+#
+# Exercises 2 and 3 are practice (7 points). All tensors are `float32`.
+#
+# ### Exercise 2 · The decisions
+#
+# *difficulty 1 of 3 · 5 minutes · 3 points*
+#
+# `decide(residuals, threshold)` gets what the first block added at each step of a run, in order: a list of
+# tensors of one shape. It returns a list of `bool`, one for each step: `True` where all blocks must run. The
+# rule is that of section 1. The check compares your decisions with those of the library.
+#
+# <details><summary>Hint 1: a nudge</summary>
+# With which earlier residual is the new one compared: that of the step before, or another one?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# Let <code>kept</code> be <code>None</code> at first. A step is whole if <code>kept is None</code> or if
+# <code>(r - kept).abs().mean() / kept.abs().mean() &gt; threshold</code>. Only then
+# <code>kept = r</code>.
+# </details>
+
+# %% exercise="decisions" provides=["decide"] difficulty=1 minutes=5
+def decide(residuals, threshold):
+    """For each step whether all blocks run: a list of bool."""
+    ### BEGIN SOLUTION
+    decisions, kept = [], None
+    for residual in residuals:
+        whole = kept is None or bool((residual - kept).abs().mean() / kept.abs().mean() > threshold)
+        if whole:
+            kept = residual
+        decisions.append(whole)
+    return decisions
+    ### END SOLUTION
+
+# %% check="decisions" points=3
+import torch
+from inferlab.lab import Check, reference
+
+check = Check("decisions", points=3)
+
+
+@reference
+def library(threshold, steps, prompt):
+    """A real run with the library's cache: what the first block added at each step, and the decisions."""
+    from diffusers import FirstBlockCacheConfig
+    from inferlab.lab.kits.pipelines.step_cache import leader
+    from inferlab.models import load_pipeline
+
+    pipeline = load_pipeline("bundled", "cpu", family="flux")
+    pipeline.set_progress_bar_config(disable=True)
+    pipeline.transformer.enable_cache(FirstBlockCacheConfig(threshold=threshold))
+    hook, seen = leader(pipeline.transformer), []
+    rule = hook._should_compute_remaining_blocks
+
+    def noted(residual):
+        seen.append((residual.clone(), rule(residual)))
+        return seen[-1][1]
+
+    hook._should_compute_remaining_blocks = noted
+    with torch.no_grad():
+        pipeline(prompt, num_inference_steps=steps, height=64, width=64, max_sequence_length=16,
+                 output_type="latent", generator=torch.Generator().manual_seed(0))
+    return [residual for residual, _ in seen], [whole for _, whole in seen]
+
+
+def decided(residuals, threshold):
+    """The learner's decisions, once they are a list of bool."""
+    got = check.learner.decide([r.clone() for r in residuals], threshold)
+    check.true(isinstance(got, list) and all(isinstance(whole, bool) for whole in got),
+               "return a list of bool: bool(...) makes one of a tensor")
+    return got
+
+
+with check.part("four steps with one number each, threshold 0.5", weight=1):
+    got = decided([torch.tensor([value]) for value in (1.0, 1.2, 1.4, 4.0)], 0.5)
+    check.equal(got, [True, False, False, True])
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Exercise 3 · One step with a memory
+#
+# *difficulty 2 of 3 · 8 minutes · 4 points*
+#
+# Now the cache itself, for a network with one stream of tokens (no separate text). One call of
+# `cached_step(first, others, x, memory, threshold)` makes one step:
+#
+# | argument | meaning |
+# |---|---|
+# | `first(x)` | the first block; tensors in and out have the shape of `x` |
+# | `others(y)` | all other blocks, one after the other; the same shape |
+# | `x` | what the network gets at this step, `(B, N, C)` |
+# | `memory` | `None` at the first step of a run; then what you returned at the step before |
+# | `threshold` | `float` |
+#
+# Returns two things: the output of the last block (computed, or put together from what was kept) and the
+# memory for the next step. A memory is a `dict` or a tuple of tensors, as you like. Call `first` once, and
+# call `others` once in a whole step and not at all in a skipped one.
+#
+# <details><summary>Hint 1: a nudge</summary>
+# In a skipped step, what do you add to what? If you kept the other blocks' <i>output</i> and returned it, the
+# first block's new output would have no part in the result.
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# <code>y = first(x)</code> and <code>r = y - x</code>. With a memory whose <code>r</code> is close enough:
+# return <code>y + memory["added"]</code>, and the memory as it was. Otherwise <code>out = others(y)</code>,
+# and the memory is <code>{"r": r, "added": out - y}</code>.
+# </details>
+
+# %% exercise="cached-step" provides=["cached_step"] difficulty=2 minutes=8
+def cached_step(first, others, x, memory, threshold):
+    """The output of one step, and the memory for the next."""
+    ### BEGIN SOLUTION
+    y = first(x)
+    residual = y - x
+    if memory is not None:
+        change = (residual - memory["residual"]).abs().mean() / memory["residual"].abs().mean()
+        if change <= threshold:
+            return y + memory["added"], memory
+    out = others(y)
+    return out, {"residual": residual, "added": out - y}
+    ### END SOLUTION
+
+# %% check="cached-step" points=4
+import torch
+from inferlab.lab import Check, close, reference
+
+check = Check("cached-step", points=4)
+
+
+def replay(first, others, states, threshold):
+    """The learner's step over a run: outputs, and at which steps `others` ran."""
+    memory, outputs, whole = None, [], []
+    for number, x in enumerate(states):
+        asked = []
+
+        def noted_first(value):
+            asked.append("first")
+            return first(value)
+
+        def noted_others(value):
+            asked.append("others")
+            return others(value)
+
+        got = check.learner.cached_step(noted_first, noted_others, x.clone(), memory, threshold)
+        check.true(isinstance(got, tuple) and len(got) == 2, "return two things: the output and the memory")
+        check.tensor(got[0], shape=tuple(x.shape))
+        check.true(asked.count("first") == 1, "the first block runs once in every step")
+        check.true(asked.count("others") <= 1, "call the other blocks at most once in a step")
+        outputs.append(got[0])
+        memory = got[1]
+        if "others" in asked:
+            whole.append(number)
+    return outputs, whole
+
+
+with check.part("three steps of a stand-in network", weight=1):
+    start_at = torch.ones(1, 2, 3)
+    outputs, whole = replay(lambda x: 2 * x, lambda y: y + 5, [start_at, 1.1 * start_at, 3 * start_at], 0.5)
+    check.equal(whole, [0, 2])
+    ### HIDDEN TESTS
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Which steps may be skipped?
+#
+# The next cell makes nine runs. In each, one step is skipped (step 2, then step 3, up to the last), and all
+# others are whole. `skipping` is the library's cache with these decisions in place of its own. The curve
+# shows the error of the last latents.
+
+# %% tags=["demo"]
+from inferlab.lab import pictures_over_curve
+from inferlab.lab.kits.pipelines.step_cache import skipping
+
+one_skipped = {}
+for step in range(2, STEPS + 1):
+    with skipping(network, {step}):
+        one_skipped[step] = draw(PROMPT)
+errors = [error(latents, full) for latents in one_skipped.values()]
+pictures_over_curve({step: decoded(one_skipped[step]) for step in (2, STEPS // 2 + 1, STEPS)},
+                    list(one_skipped), errors, xlabel="the one step that was skipped",
+                    ylabel="error of the last latents",
+                    title="A skipped step costs least in the middle, and the last one is not cheap")
+
+# %% [markdown]
+# In an early step the picture is not decided yet, and all later steps build on the mistake. In the middle the
+# residuals change least. No step comes after the last one to correct its error. So "late steps do not matter"
+# is false. *Which* steps may be skipped must be measured.
+#
+# Next, the same thresholds for two prompts, one run for each threshold and prompt:
+
+# %%
+PROMPTS = [PROMPT, "a green triangle"]
+THRESHOLDS = [0.1, 0.15, 0.2, 0.3, 0.5]
+
+
+def measure(thresholds, prompts):
+    """threshold -> one (whole steps, error) for each prompt."""
+    found = {threshold: [] for threshold in thresholds}
+    for prompt in prompts:
+        exact = draw(prompt)
+        for threshold in thresholds:
+            with first_block_cache(network, threshold), trace(pipe, depth=ATTENTIONS) as run:
+                got = draw(prompt)
+            found[threshold].append((len(whole_steps(run)), error(got, exact)))
+    return found
+
+
+# %% tags=["demo"]
+measured = measure(THRESHOLDS, PROMPTS)
+print("threshold  " + "  ".join(f"{prompt:>34s}" for prompt in PROMPTS))
+for threshold, row in measured.items():
+    print(f"{threshold:9.2f}  " + "  ".join(f"{n:14d} whole, error {e:.3f}" for n, e in row))
+
+# %% [markdown]
+# Two things to see. The same threshold skips other steps for another prompt, and its error differs. And fewer
+# whole steps do not always mean a larger error: it matters which steps were whole.
+#
+# ### Exercise 4 · A threshold under a budget
+#
+# *difficulty 2 of 3 · 6 minutes · 3 points*
+#
+# `choose(table, budget)` gets a table `{threshold: [(whole steps, error), ...]}` with one pair for each
+# prompt, the prompts always in the same order. It returns the threshold that saves most: the one with the
+# smallest sum of whole steps over all prompts. **No** prompt's error may be above `budget`. If two thresholds
+# have the same sum, return the smaller threshold; if no threshold keeps the budget, return `None`. The
+# thresholds of the table come in no order, and with a larger threshold an error may rise or fall.
+#
+# <details><summary>Hint 1: a nudge</summary>
+# May you stop at the first threshold that breaks the budget? Does the mean error tell you what the worst
+# prompt gets?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# Keep the thresholds with <code>max(e for _, e in row) &lt;= budget</code>. Of these take the
+# <code>min</code> by <code>(sum(n for n, _ in row), threshold)</code>.
+# </details>
+
+# %% exercise="budget" provides=["choose"] difficulty=2 minutes=6
+def choose(table, budget):
+    """The threshold that saves most and keeps every prompt's error within the budget, or None."""
+    ### BEGIN SOLUTION
+    fitting = [(sum(whole for whole, _ in row), threshold) for threshold, row in table.items()
+               if max(error for _, error in row) <= budget]
+    return min(fitting)[1] if fitting else None
+    ### END SOLUTION
+
+# %% check="budget" points=3
+from inferlab.lab import Check, reference
+
+check = Check("budget", points=3)
+with check.part("one prompt, three thresholds", weight=1):
+    given = {0.1: [(10, 0.0)], 0.2: [(7, 0.03)], 0.4: [(4, 0.2)]}
+    check.equal(check.learner.choose(given, 0.05), 0.2)
+### HIDDEN TESTS
+check.score()
+
+# %% tags=["demo"]
+with when_written("choose"):
+    for budget in (0.005, 0.05, 0.1, 0.2):
+        print(f"budget {budget}: threshold {choose(measured, budget)}")
+
+# %% [markdown]
+# ### Exercise 5 · A memory that outlives its request
+#
+# *difficulty 3 of 3 · 10 minutes · 4 points*
+#
+# A service draws one picture after the other, with one pipeline and one cache. Now and then a client goes
+# away, and its run is stopped in the middle. The next cell runs such an hour (the prompts, and which request
+# is stopped, depend on your name):
+
+# %%
+from inferlab.lab.kits.pipelines.step_cache import SERVICE_THRESHOLD, stopped_hour
+
+log = {}
+service = load_pipeline("bundled", "cpu", family="flux")
+service.set_progress_bar_config(disable=True)
+service.transformer.enable_cache(FirstBlockCacheConfig(threshold=SERVICE_THRESHOLD))
+for request, (prompt, stop_after) in enumerate(stopped_hour(lab.variant(8))):
+    def stop(pipeline, step, timestep, inputs, after=stop_after):
+        if step + 1 == after:
+            raise KeyboardInterrupt
+        return {}
+
+    with trace(service, depth=ATTENTIONS) as run:
+        try:
+            service(prompt, num_inference_steps=10, max_sequence_length=64, output_type="latent",
+                    generator=torch.Generator().manual_seed(0), callback_on_step_end=stop)
+        except KeyboardInterrupt:
+            pass
+    log[request] = {"prompt": prompt, "steps": len(run.find("scheduler.step")), "whole": whole_steps(run)}
+
+for request, entry in log.items():
+    print(request, entry)
+
+# %% [markdown]
+# `steps` is the number of steps that a request made. `whole` lists its whole steps, counted from 1.
+#
+# No exception was raised, and every shape is right. But one picture was drawn with the residuals of another
+# request. The log shows it, without a look at the picture: which step can never be skipped by a cache that
+# starts empty?
+#
+# The cause: `FluxPipeline.__call__` ends with `maybe_free_model_hooks()`, which empties the caches. A run
+# that is stopped never gets there. (If the next request has another picture size, it raises an exception
+# instead.)
+#
+# **a)** *2 points.* `foreign_steps(log)` gets a log like the one above, one entry for each request. It
+# returns a `dict`: for each request that used another request's residuals, the number of steps in which it
+# did. All other requests are left out.
+#
+# **b)** *2 points.* Repair the service. It will keep the memories itself, in one `dict`, and call
+# `cached_step` with `memories.get(memory_key(call))`. `memory_key(call)` returns the key: a string, or a
+# tuple of strings and numbers. The calls of several requests may be mixed. No request may get another's
+# memory, and every step that the rule of section 1 skips must still be skipped. A `call` is a `dict`:
+#
+# | entry | meaning |
+# |---|---|
+# | `"request"` | a number that no other request has |
+# | `"prompt"`, `"seed"`, `"side"` | what the client asked for; two requests may ask for the same |
+# | `"pass"` | `"cond"` or `"uncond"`: with true guidance each step makes both calls |
+# | `"step"` | the number of the step, from 1 |
+#
+# The visible checks look only at the form of your answers. The rest is graded when you hand in.
+#
+# <details><summary>Hint 1: a nudge</summary>
+# a) From which step on is a request free of what another request left behind? b) The library's key is the
+# pass alone. Would it be enough to empty the memory at the end of each run? Or to take the prompt into the
+# key?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# a) At its first whole step a request writes its own memory. All steps before that one used a foreign memory;
+# if no step is whole, all of them did. b) The key must differ between requests and between passes, and must
+# be the same in all steps of one run.
+# </details>
+
+# %% exercise="memory" provides=["foreign_steps", "memory_key"] difficulty=3 minutes=10
+def foreign_steps(log):
+    """Request -> number of steps that used another request's residuals; only requests that did."""
+    ### BEGIN SOLUTION
+    found = {}
+    for request, entry in log.items():
+        before = entry["whole"][0] - 1 if entry["whole"] else entry["steps"]
+        if before:
+            found[request] = before
+    return found
+    ### END SOLUTION
+
+
+def memory_key(call):
+    """Under which key the memory of this call is kept."""
+    ### BEGIN SOLUTION
+    return (call["request"], call["pass"])
+    ### END SOLUTION
+
+# %% check="foreign" of="memory" points=2
+from inferlab.lab import Check
+
+check = Check("foreign", points=2)
+
+
+def counted(given):
+    """The learner's answer for a log, once it is a dict."""
+    got = check.learner.foreign_steps(given)
+    check.true(isinstance(got, dict), "return a dict: request -> number of steps")
+    return got
+
+
+with check.part("a log in which nobody was stopped", weight=0):
+    calm = {0: {"prompt": "a", "steps": 4, "whole": [1, 3]}, 1: {"prompt": "b", "steps": 4, "whole": [1, 2]}}
+    check.equal(counted(calm), {})
+### HIDDEN TESTS
+check.score()
+
+# %% check="memory-key" of="memory" points=2
+import torch
+from inferlab.lab import Check, reference
+
+check = Check("memory-key", points=2)
+
+
+def served(calls):
+    """Serves the calls with the learner's keys: at each call, whose residuals were used, or "whole"."""
+    kept, used = {}, []
+    for call in calls:
+        key = check.learner.memory_key(dict(call))
+        check.true(isinstance(key, (str, int, tuple)), "a key is a string, a number or a tuple of them")
+        # a stand-in for the rule: what is kept is good for two more steps
+        memory = kept.get(key)
+        if memory is not None and memory["good"] > 0:
+            memory["good"] -= 1
+            used.append((memory["request"], memory["pass"]))
+        else:
+            kept[key] = {"request": call["request"], "pass": call["pass"], "good": 2}
+            used.append("whole")
+    return used
+
+
+def a_call(request, step, side=128, prompt="a ring", seed=0, which="cond"):
+    """One call of the network."""
+    return {"request": request, "prompt": prompt, "seed": seed, "side": side, "pass": which, "step": step}
+
+
+with check.part("one request, four steps, one pass", weight=0):
+    got = served([a_call(0, step) for step in (1, 2, 3, 4)])
+    check.true(got[0] == "whole", "the first step of a request has nothing to reuse")
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ### Exercise 6 · Which speed-ups are real?
+#
+# *difficulty 2 of 3 · 6 minutes · 3 points*
+#
+# Four people made this service faster, and each shows a shorter `pipe(...)` call. The next cells count what
+# is really computed, in floating point operations, inside the call and elsewhere.
+
+# %%
+from torch.utils.flop_counter import FlopCounterMode
+
+PARTS = {"T5EncoderModel": "text encoders", "CLIPTextModel": "text encoders",
+         "FluxTransformer2DModel": "transformer", "Decoder": "VAE decoder"}
+
+
+def operations(where, work):
+    """Rows (where, part, floating point operations) of what `work()` computes."""
+    with FlopCounterMode(display=False) as counter:
+        work()
+    counts = counter.get_flop_counts()
+    return [(where, name, sum(counts[part].values())) for part, name in PARTS.items() if part in counts]
+
+
+def cached_draw():
+    with first_block_cache(network, THRESHOLD):
+        draw(PROMPT)
+
+
+vectors, pooled, _ = pipe.encode_prompt(PROMPT, None, lab.device, max_sequence_length=64)
+ready = {"prompt": None, "prompt_embeds": vectors, "pooled_prompt_embeds": pooled}
+before = operations("call", lambda: draw(PROMPT))
+after = {
+    "first-block cache": operations("call", cached_draw),
+    "six steps": operations("call", lambda: draw(PROMPT, 6)),
+    "text beforehand": operations("elsewhere", lambda: pipe.encode_prompt(
+        PROMPT, None, lab.device, max_sequence_length=64)) + operations("call", lambda: draw(**ready)),
+    # a claim: compiled blocks need fewer launches and compute the same operations
+    "compiled blocks": before,
+}
+
+# %% tags=["demo"]
+print("before", before)
+for name, rows in after.items():
+    print(name, rows)
+
+# %% [markdown]
+# The row "compiled blocks" is only a claim so far: the cell repeated `before`. Test it.
+# `compile_repeated_blocks` compiles one block of each kind and uses the result for all blocks of that kind.
+# The next cell runs only the front half of the compiler, which captures the operations and then runs them
+# unchanged. You see the number of graphs, and that the result is the same.
+
+# %% tags=["demo"]
+import torch._dynamo
+
+torch._dynamo.reset()
+torch._dynamo.utils.counters.clear()
+network.compile_repeated_blocks(backend="eager")
+compiled = draw(PROMPT)
+for part in network.modules():
+    part._compiled_call_impl = None  # back to the blocks as they were
+print(f"{torch._dynamo.utils.counters['stats']['unique_graphs']} graphs for {DOUBLES + SINGLES} blocks; "
+      f"largest difference {float((compiled - full).abs().max())}")
+
+# %% [markdown]
+# `judge(before, after)` gets two lists of such rows, `(where, part, operations)`. `where` is `"call"` or
+# `"elsewhere"`, and a part may have several rows. It returns a pair: one of the three words below, and the
+# operations saved in all, `int`: the total before minus the total after, negative if more is computed.
+#
+# | word | when |
+# |---|---|
+# | `"less work"` | fewer operations in all |
+# | `"moved"` | not fewer in all, but fewer in the call |
+# | `"same work"` | neither in all nor in the call |
+#
+# <details><summary>Hint 1: a nudge</summary>
+# Whose time do these people measure? Where is the work that their measurement does not see?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# Make two sums for <code>before</code> and for <code>after</code>: of all rows, and of the rows with
+# <code>"call"</code>. Compare the sums of all rows first.
+# </details>
+
+# %% exercise="judge" provides=["judge"] difficulty=2 minutes=6
+def judge(before, after):
+    """("less work" | "moved" | "same work", operations saved in all)."""
+    ### BEGIN SOLUTION
+    def total(rows, places):
+        return sum(operations for where, _, operations in rows if where in places)
+
+    saved = total(before, ("call", "elsewhere")) - total(after, ("call", "elsewhere"))
+    if saved > 0:
+        return "less work", saved
+    return "moved" if total(before, ("call",)) > total(after, ("call",)) else "same work", saved
+    ### END SOLUTION
+
+# %% check="judge" points=3
+from inferlab.lab import Check, reference
+
+check = Check("judge", points=3)
+
+
+def judged(*rows):
+    """The learner's verdict, once it is a pair."""
+    got = check.learner.judge(*rows)
+    check.true(isinstance(got, tuple) and len(got) == 2, "return two things: a word and a number")
+    return got
+
+
+with check.part("half of the network's work is gone", weight=1):
+    check.equal(judged([("call", "transformer", 100)], [("call", "transformer", 50)]), ("less work", 50))
+### HIDDEN TESTS
+check.score()
+
+# %% tags=["demo"]
+with when_written("judge"):
+    whole = sum(count for _, _, count in before)
+    for name, rows in after.items():
+        word, saved = judge(before, rows)
+        print(f"{name:18s} {word:10s} {100 * saved / whole:5.1f}% of all operations saved")
+
+# %% [markdown]
+# A cache saves only work of the transformer, and this small model spends more than half of its operations in
+# the VAE. In FLUX.1-dev at full size the transformer has nearly all operations. The larger a part's share,
+# the more a speed-up of that part is worth.
+
+# %% [markdown]
+# ## 6 · Explain
+#
+# Say what happened in **your runs** of sections 3 and 5. In the fields `cache`, `decision`, `places` and
+# `speedups` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an
+# entry of its row and, if you like, entries of a row `may follow`. In `whole` you type a number: the whole
+# steps of the run with the cache in section 3. Lines that begin with `#` are notes of your own.
+
+# %% jupyter={"source_hidden": true}
+### FIXTURE words
+words
+
+# %% [markdown]
+# *difficulty 2 of 3 · 7 minutes · 5 points.* When you run the cell, it shows how it reads each line. Just
+# that reading is graded when you hand in. One false sentence in a field costs the field's point, so write
+# only what you know. A line that the cell cannot read is judged by a person.
+
+# %% explain="skipping-in-words" difficulty=2 minutes=7
+%%explain skipping-in-words
+# ### BEGIN SOLUTION
+# cache: the first block runs in every step
+#   the cache adds the kept residual of the other blocks to the first block's output
+# decision: the first block's residual is compared with the residual of the last whole step
+#   the same threshold skips other steps for another prompt
+# places: a skipped step in the middle costs least
+#   a skipped last step costs more than one in the middle
+# speedups: the first-block cache changes the picture
+#   encoding the text beforehand moves work
+#   compiling computes the same operations
+# whole: 7
+# ### END SOLUTION
+
+# %% check="words-cache" of="skipping-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-cache", points=1)
+with check.part("`cache:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("skipping-in-words").get("cache"), "`cache:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-decision" of="skipping-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-decision", points=1)
+with check.part("`decision:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("skipping-in-words").get("decision"), "`decision:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-places" of="skipping-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-places", points=1)
+with check.part("`places:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("skipping-in-words").get("places"), "`places:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-speedups" of="skipping-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-speedups", points=1)
+with check.part("`speedups:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("skipping-in-words").get("speedups"), "`speedups:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-whole" of="skipping-in-words" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-whole", points=1)
+with check.part("`whole:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("skipping-in-words").get("whole"), "`whole:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 7 · Notice
+#
+# * **A cache is not free.** It keeps tensors, compares numbers in every step, and puts an old answer in the
+#   place of a new one.
+# * **Late steps do matter.** No later step corrects an error of the last one.
+# * **A threshold belongs to a model, a number of steps and a set of prompts.** Measure again when one of them
+#   changes, and look at the worst prompt, not at the mean.
+# * **Compiling does not change what is computed.** It changes launches and trips through memory.
+# * **State has an owner.** What is kept from step to step belongs to one request and one pass.
+
+# %% [markdown]
+# Flashcards on diffusion, for now or for another day. Some of them belong to later labs:
+
+# %% tags=["demo"]
+from inferlab.lab.cards import show_cards
+
+show_cards("diffusion")
+
+# %% [markdown]
+# ## 8 · Further: one picture on two processes
+#
+# **Optional: 10 minutes that nothing graded needs.** If your time is up, go on to section 9. Here no work is
+# skipped: it is divided. *Context parallelism* gives each process, called a *rank*, a part of the tokens.
+# Most of a block treats each token by itself and needs no other rank. Attention does, because every token
+# looks at every token. The next cell starts two processes in the background, with the bundled model on the
+# CPU. Each draws the picture alone, and then both draw it together, while you read on.
+
+# %% tags=["demo"]
+from inferlab.lab.kits.parallel.ranks import start_context_ranks
+
+RANKS, TEXT_TOKENS, CP_STEPS = 2, 64, 2
+ranks = start_context_ranks(PROMPT, ["ulysses", "ring"], steps=CP_STEPS, text_tokens=TEXT_TOKENS, ranks=RANKS)
+
+# %% [markdown]
+# diffusers has two ways to do this, Ulysses and ring. Its docstring says what a rank holds in each:
+
+# %% jupyter={"source_hidden": true}
+from diffusers import ContextParallelConfig
+from diffusers.models.attention_dispatch import TemplatedRingAttention, TemplatedUlyssesAttention
+
+show_source(ContextParallelConfig, {
+    "passed sequentially around ring. Lower memory (only holds 1/N":
+        "A claim. Below, look at what `forward` gathers.",
+    "local QKV, then all-gathers all KV chunks to compute full attention in one pass.":
+        "A second claim.",
+}, excerpts=[
+    ("Number of devices to use for Ring Attention.", "of KV at a time), overlaps compute"),
+    ("Number of devices to use for Ulysses Attention.", "KV), requires high-bandwidth"),
+], checked="0.42.1")
+
+# %% jupyter={"source_hidden": true}
+show_source(TemplatedUlyssesAttention.forward, {
+    "query, key, value = (_all_to_all_single(x, group) for x in (query, key, value))":
+        "An all-to-all, no all-gather. Before it: 1/N of the tokens, all heads. After it: all tokens, 1/N of "
+        "the heads. So a rank holds 1/N of the keys and values.",
+    "out = _all_to_all_single(out, group)": "The output goes back: the fourth exchange of this attention.",
+}, excerpts=[
+    ("B, S_Q_LOCAL, H, D = query.shape", "query, key, value = (x.flatten(0, 1)"),
+    ("out = out.reshape(B, world_size", "out = out.flatten(0, 1)"),
+], checked="0.42.1")
+
+# %% jupyter={"source_hidden": true}
+show_source(TemplatedRingAttention.forward, {
+    "kv_buffer = torch.cat([key.flatten(), value.flatten()]).contiguous()":
+        "This rank's keys and values: 1/N of the tokens.",
+    "kv_buffer = funcol.all_gather_tensor(kv_buffer, gather_dim=0, group=ring_mesh.get_group())":
+        "Each rank has all keys and values before the first turn. Nothing travels around a ring.",
+    "kv = kv_buffer[next_rank]": "One call of the attention uses 1/N of them. The buffer keeps all.",
+}, excerpts=[
+    ("kv_buffer = torch.cat", "next_rank = (next_rank + 1) % world_size"),
+], checked="0.42.1")
+
+# %% [markdown]
+# So the installed code does the opposite of its docstring. With Ulysses a rank holds 1/N of the keys and
+# values; with ring it holds all of them. (A ring that passes parts on would hold 1/N. This one uses an
+# all-gather, `rotate_method="allgather"`, and has no other method.)
+#
+# **Predict.** How many bytes does a rank put into all exchanges of Ulysses? How many bytes of one attention's
+# keys and values does a rank hold with ring? The next cell has the formulas, the one after it the run.
+
+# %%
+def put_in(tokens, width, blocks, steps, ranks, item_bytes=4):
+    """Bytes that one rank puts into the all-to-alls of a run: query, key, value and output of each block."""
+    return steps * blocks * 4 * (tokens // ranks) * width * item_bytes
+
+
+def gathered(tokens, width, item_bytes=4):
+    """Bytes of all keys and values of one attention."""
+    return 2 * tokens * width * item_bytes
+
+# %% tags=["demo"]
+reports = ranks.results()
+ulysses, ring = reports["ulysses"][0], reports["ring"][0]
+small = load_pipeline("bundled", "cpu", family="flux").transformer.config  # what the ranks ran
+blocks = small.num_layers + small.num_single_layers
+width = small.num_attention_heads * small.attention_head_dim
+print("enable_parallelism, without help:", ulysses["refused"])
+print("into the first attention of rank 0:", ulysses["attention"])
+exchanges = [line["bytes"] for line in ulysses["log"] if line["op"] == "all_to_all"]
+print(f"Ulysses: {len(exchanges)} all-to-alls, {sum(exchanges):,} bytes put in, "
+      f"predicted {put_in(64 + TEXT_TOKENS, width, blocks, CP_STEPS, RANKS):,}; "
+      f"largest difference from one process {ulysses['apart']:.1e}")
+first = ring["log"][0]
+print(f"ring: {first['op']} in {first['module']}, {first['bytes']:,} bytes put in by each rank, so each "
+      f"holds {RANKS * first['bytes']:,}, predicted {gathered(64 + TEXT_TOKENS, width):,}")
+print("ring, then:", ring["failed"])
+
+# %% [markdown]
+# Three things to see:
+#
+# * **The parts of both ranks together are the picture of one process**, up to rounding.
+# * **It does not start on a CPU without help.** `enable_parallelism` computes `rank % device_count()`, and
+#   without an accelerator the count is 0. So the kit replaced `torch.accelerator.device_count`, in these two
+#   processes only, by a function that returns 2, and gave the ranks a mesh of the CPU.
+# * **Ring gathered everything and then stopped.** To combine partial results it needs the logarithms of the
+#   softmax sums, and PyTorch's native attention does not return them. On a GPU, a flash backend does.
+
+# %% [markdown]
+# ## 9 · Check and hand in
+#
+# Run this cell last. It runs the visible checks again, says what is missing, and leaves one file to hand in.
+
+# %% tags=["demo"]
+from inferlab.lab import submit
+
+submit()

@@ -1,0 +1,742 @@
+# %% [markdown]
+# # Lab 22 · Attention in one pass
+#
+# Attention compares each query with each key. The table of all these scores is far larger than what goes in
+# and what comes out, and a fast kernel never writes it. In this lab you count what that saves, write such a
+# kernel by hand, join the answers of several workers, and repair a kernel whose obvious repair passes its
+# test and is wrong.
+#
+# **Time** 50 to 60 minutes, and 5 more for what is optional · **Points** 16, of which 4 are practice ·
+# **Reading** [Attention in one pass](../../handbook/lab22-attention-kernel.md) in the handbook, before you
+# start
+
+# %% tags=["parameters"]
+LEARNER = ""  # your name or id, as your course knows you
+MODEL = "bundled"  # "bundled" | "full" | "hub"
+DEVICE = "auto"  # "auto" | "cpu" | "cuda"
+SEED = 0
+
+# %% [markdown]
+# Grading always uses `"bundled"` on the CPU: a model with Llama's architecture, 8 query heads on 2 key/value
+# heads.
+
+# %%
+from inferlab.lab import start
+
+lab = start("lab22-attention-kernel", LEARNER, MODEL, DEVICE, SEED)
+
+# %%
+import torch
+from inferlab.models import cache_argument, load_language_model
+from inferlab.models.stories import documents
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import DynamicCache
+
+torch.set_grad_enabled(False)
+model, tokenizer = load_language_model(MODEL, lab.device)
+story = " ".join(one.context for one in documents(4, seed=SEED, kind="story"))
+ids = tokenizer(story, return_tensors="pt").input_ids[:, :200].to(lab.device)
+print(type(model).__name__, "·", ids.shape[1], "tokens")
+
+# %% [markdown]
+# ## 1 · Goal and mental model
+#
+# One query has a **score** $s_j$ for each key. Its answer is a mean of the values with the weights $e^{s_j}$.
+# One number is subtracted from all scores, so that no exponential overflows. It cancels, whatever it is:
+#
+# $$\text{out} = \frac{\sum_j e^{s_j - m}\,v_j}{\sum_j e^{s_j - m}}$$
+#
+# Three things are a **state** that can take in the keys block by block. No score has to be kept:
+#
+# | state | for one query | when a larger score comes |
+# |---|---|---|
+# | $m$, the running maximum | 1 number | it becomes that score |
+# | $l$, the running sum of $e^{s_j - m}$ | 1 number | times $e^{m_\text{old} - m_\text{new}}$, then the new terms |
+# | $o$, the running sum of $e^{s_j - m}\,v_j$ | `head_dim` numbers | times the same factor, then the new terms |
+#
+# At the end $o / l$ is the answer. $m + \log l$ is the **log-sum-exp** of the scores: with it, two answers
+# over different keys can be joined.
+#
+# ![Left, a square of blocks, queries downwards and keys to the right: blocks under the diagonal are read one
+# after another, those above it are skipped. Right, bytes against tokens for the naive kernel and for one
+# pass.](../../handbook/figures/lab22-blocks.svg)
+#
+# *From the handbook.* Left: which blocks a causal kernel reads. Right: the bytes of one layer.
+
+# %% [markdown]
+# ## 2 · Predict
+#
+# ### Exercise 1 · What does each kernel move?
+#
+# *difficulty 2 of 3 · 8 minutes · 4 points*
+#
+# Two kernels, for one sequence and one layer. A group of query heads shares one key/value head.
+#
+# * **Naive:** three operations, each of which reads its inputs once and writes its result. `Q` and `K` give
+#   the scores `S`. The softmax makes the weights `P` from `S`; it scales and applies the mask in passing. `P`
+#   and `V` give the output `O`.
+# * **One pass:** for each block of queries it reads these queries, then one block of keys and values after
+#   the other, and writes their output. Blocks of keys that none of these queries may see are skipped. All
+#   query heads of a group are worked on together: they share one read of each block of keys and values.
+#
+# **Before you run anything**, complete a function that says what each moves. It is graded on runs that this
+# notebook never makes. Leave out the log-sum-exp: only `Q`, `K`, `V`, `S`, `P` and `O` count.
+#
+# | argument | meaning |
+# |---|---|
+# | `queries`, `keys` | tokens on either side, `int`; with a causal mask both are equal, and query `i` sees the keys `0` to `i` |
+# | `heads`, `kv_heads`, `width` | query heads, key/value heads, `head_dim` |
+# | `block` | queries in a block, and keys in a block; the last block of each may be shorter |
+# | `causal` | `bool`: whether there is a causal mask |
+# | `item_bytes` | bytes of a number |
+#
+# Returns a `dict` of four `int`: `"naive bytes"` and `"one-pass bytes"`, read and written together;
+# `"naive products"` and `"one-pass products"`, how often two numbers are multiplied in `Q K` and `P V`
+# together. If the one-pass kernel reads a block of keys, it multiplies all of them with all queries of the
+# block of queries, also where the mask hides some.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# How often is each of `Q`, `K`, `V`, `S`, `P`, `O` read or written? Which keys must the second block of
+# queries read again? Does a mask that is applied in passing make `S` smaller?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# Beside <code>ends</code>, naive moves <code>K</code> and <code>V</code> once, and four times
+# <code>matrix</code>. One pass moves the keys and values that each block of queries can reach: all of them,
+# or <code>min(first + block, keys)</code> with a causal mask. A score takes <code>width</code> products, and
+# so does its use.
+# </details>
+
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=8
+def forecast(queries, keys, heads, kv_heads, width, block, causal, item_bytes):
+    """Bytes and products of the naive and of the one-pass kernel."""
+    ends = 2 * heads * queries * width  # numbers in `Q` and `O`, which both kernels move once
+    matrix = heads * queries * keys  # numbers in `S`, and in `P`
+    read = scored = 0  # one pass: rows of `K` that one key/value head reads; scores that all heads make
+    for first in range(0, queries, block):  # the queries of this block: `first` and up to `block - 1` more
+        ### BEGIN SOLUTION
+        reach = min(first + block, keys) if causal else keys
+        read += reach
+        scored += heads * min(block, queries - first) * reach
+        ### END SOLUTION
+    ### BEGIN SOLUTION
+    return {
+        "naive bytes": item_bytes * (ends + 2 * kv_heads * keys * width + 4 * matrix),
+        "one-pass bytes": item_bytes * (ends + 2 * kv_heads * read * width),
+        "naive products": 2 * matrix * width,
+        "one-pass products": 2 * scored * width,
+    }
+    ### END SOLUTION
+
+# %% [markdown]
+# ## 3 · Trace
+#
+# A prefill of the story, with the boundaries of the first layer's attention. The kernel is a function and no
+# module, so `trace` does not see its inputs. `SdpaCalls` records them: the arguments of each call of torch's
+# `scaled_dot_product_attention`.
+
+# %%
+from inferlab.lab.kits.attention import Moved, SdpaCalls
+from inferlab.trace import trace
+
+cache = DynamicCache(config=model.config)
+with trace(model, depth="model.layers.0.self_attn*") as run, SdpaCalls() as prefill:
+    logits = model(ids, **cache_argument(cache)).logits
+
+# %% tags=["demo"]
+inner = [b for b in run.boundaries if "layers.0.self_attn." in b.name or b.name == "cache.update"][:5]
+for boundary in inner:
+    out = boundary.outputs[0] if boundary.name == "cache.update" else boundary.outputs
+    name = boundary.name.removeprefix("model.layers.0.")
+    print(f"{name:18}", next(iter(boundary.inputs.values())), "->", out)
+for name, value in prefill.calls[0].items():
+    print(f"   sdpa: {name:10}", tuple(value.shape) if isinstance(value, torch.Tensor) else value)
+
+# %% [markdown]
+# The kernel gets 8 heads of queries and 2 of keys. Its mask is a flag, `is_causal`. Nothing that goes in or
+# comes out has 200 rows *and* 200 columns. Is such a tensor made inside? torch has several kernels
+# (*backends*) for the call, two of them also on a CPU. `Moved` notes each operation that makes a tensor:
+
+# %%
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+call = prefill.calls[0]
+q4, k4, v4 = (call[name].cpu().float() for name in ("query", "key", "value"))
+
+# %% tags=["demo"]
+for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION):
+    with sdpa_kernel(backend), Moved() as moved:
+        scaled_dot_product_attention(q4, k4, v4, is_causal=True, enable_gqa=True)
+    print(backend.name)
+    for one in moved.operations:
+        if max(one.shape, default=0) >= q4.shape[2]:
+            print(f"   {one.name:45} {one.written:>9,} bytes written, largest {one.shape}")
+
+# %% [markdown]
+# `MATH` writes the whole table of scores several times. `FLASH_ATTENTION` is one operation: it writes the
+# output and one number for each query, the log-sum-exp.
+#
+# **Reconcile** the naive half of your forecast. This is the naive kernel in three operations (without a
+# mask), counted in bytes by `Moved` and in products by torch's own counter:
+
+# %%
+from inferlab.lab import when_written
+from torch.utils.flop_counter import FlopCounterMode
+
+q, k, v = q4[0].contiguous(), k4[0], v4[0]  # (heads, tokens, width), and two with (kv_heads, tokens, width)
+SIZES = len(q), len(k), q.shape[-1]
+
+
+def naive(q, k, v):
+    """Attention in three operations; `q` comes scaled. The heads of a group are rows of one matrix."""
+    scores = q.reshape(len(k), -1, q.shape[-1]) @ k.mT
+    weights = scores.softmax(-1)
+    return (weights @ v).reshape(q.shape)
+
+
+# %% tags=["demo"]
+with FlopCounterMode(display=False) as flops, Moved() as moved:
+    naive(q, k, v)
+print(f"counted:       {moved.bytes:,} bytes, {flops.get_total_flops() // 2:,} products")
+with when_written("forecast"):
+    told = forecast(200, 200, *SIZES, 64, False, 4)
+    print(f"your forecast: {told['naive bytes']:,} bytes, {told['naive products']:,} products")
+
+# %% check="forecast" points=4
+from inferlab.lab import Check, reference
+
+check = Check("forecast", points=4)
+
+def ask_forecast(*run):
+    """The learner's forecast, once it has the form that the contract asks for."""
+    got = check.learner.forecast(*run)
+    check.true(isinstance(got, dict) and set(got) == {"naive bytes", "one-pass bytes", "naive products",
+                                                      "one-pass products"},
+               "return a dict with exactly the four keys")
+    return got
+
+with check.part("the naive products, where they can be counted in the head", weight=1):
+    check.equal(ask_forecast(3, 5, 1, 1, 2, 8, False, 4)["naive products"], 60)
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 4 · Read
+#
+# The attention of the traced run, in the transformers that is installed here. Who decides that the mask is a
+# flag?
+
+# %% jupyter={"source_hidden": true}
+from inferlab.lab import show_source
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+show_source(
+    sdpa_attention_forward,
+    {
+        "is_causal = q_length > 1 and attention_mask is None and is_causal":
+            "A flag instead of a tensor: a kernel that knows the mask's form can skip blocks. In decode the "
+            "one query sees everything.",
+        "attn_output = torch.nn.functional.scaled_dot_product_attention(":
+            "One call. Which backend runs is torch's choice.",
+    },
+    excerpts=[("is_causal = q_length > 1 and attention_mask is None and is_causal",
+               "is_causal = q_length > 1 and attention_mask is None and is_causal"),
+              ("attn_output = torch.nn.functional.scaled_dot_product_attention(",
+               "**sdpa_kwargs,")],
+    checked="5.24.0",
+)
+
+# %% [markdown]
+# ## 5 · Build
+#
+# ### Exercise 2 · One pass, by hand
+#
+# *difficulty 3 of 3 · 9 minutes · 4 points*
+#
+# (This one is practice.) Keys and values lie in slow memory. `fetch(start, stop)` returns those of the keys
+# `start` to `stop - 1`: two tensors `(kv_heads, stop - start, width)`. Every call is counted. The loops, the
+# fetches, the groups of heads and the mask are written for you: inside, `scores` and `v` hold one block of
+# keys for one block of queries. `scores` is scaled, and `-inf` where the mask hides a key. `v` has as many
+# heads as the queries.
+#
+# **Write the state**, in three places:
+#
+# * before the first block of keys: the running maximum `top`, the running sum `total` and the output `out`;
+# * for each block of keys: what happens to the three;
+# * after the last one: the answer `out` `(heads, count, width)`, and the log-sum-exp `lse` `(heads, count)`.
+#
+# No block may be fetched twice, and no score may be kept. All is float32. `one_pass` must give torch's
+# `scaled_dot_product_attention` within 1e-5, and within 1e-3 where scores are in the hundreds.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# Begin with $m = -\infty$ and two zeros: what is $e^{m_\text{old} - m_\text{new}}$ in the first block? Which
+# of the three states does that factor concern?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# <code>top</code> and <code>total</code> are <code>(heads, count, 1)</code>. <code>new = torch.maximum(top,
+# scores.amax(-1, keepdim=True))</code>, <code>keep = (top - new).exp()</code>. Sum and output are multiplied
+# by <code>keep</code>, and get the block's terms. After the loop: divide, and <code>lse</code> is <code>top +
+# total.log()</code> without its last axis.
+# </details>
+
+# %% exercise="one-pass" provides=["one_pass"] difficulty=3 minutes=9
+def one_pass(q, fetch, keys, block, causal=False):
+    """Attention in one pass over blocks of keys: (out, lse)."""
+    outs, lses = [], []
+    for first in range(0, q.shape[1], block):
+        rows = q[:, first:first + block].float()
+        heads, count, width = rows.shape
+        ### BEGIN SOLUTION
+        top = torch.full((heads, count, 1), -torch.inf)
+        total = torch.zeros(heads, count, 1)
+        out = torch.zeros(heads, count, width)
+        ### END SOLUTION
+        for begin in range(0, min(keys, first + block) if causal else keys, block):
+            end = min(begin + block, keys)
+            k, v = (x.float().repeat_interleave(heads // len(x), 0) for x in fetch(begin, end))
+            scores = rows @ k.mT * width**-0.5  # (heads, count, end - begin)
+            if causal:
+                unseen = torch.arange(begin, end) > torch.arange(first, first + count)[:, None]
+                scores = scores.masked_fill(unseen, -torch.inf)
+            ### BEGIN SOLUTION
+            new = torch.maximum(top, scores.amax(-1, keepdim=True))
+            weights, keep = (scores - new).exp(), (top - new).exp()
+            total = total * keep + weights.sum(-1, keepdim=True)
+            out = out * keep + weights @ v
+            top = new
+            ### END SOLUTION
+        ### BEGIN SOLUTION
+        out, lse = out / total, (top + total.log())[..., 0]
+        ### END SOLUTION
+        outs.append(out)
+        lses.append(lse)
+    return torch.cat(outs, 1).to(q.dtype), torch.cat(lses, 1)
+
+# %% check="one-pass" points=4
+import torch
+from inferlab.lab import Check, close
+
+check = Check("one-pass", points=4)
+
+def served(q_given, k_given, v_given, size, mask=False):
+    """The learner's (out, lse), and the (start, stop) of each fetch."""
+    asked = []
+
+    def fetch(start, stop):
+        asked.append((int(start), min(int(stop), k_given.shape[1])))
+        return k_given[:, start:stop], v_given[:, start:stop]
+
+    result = check.learner.one_pass(q_given, fetch, k_given.shape[1], size, mask)
+    check.true(isinstance(result, tuple) and len(result) == 2, "return two tensors, out and lse")
+    check.tensor(result[0], shape=q_given.shape, dtype=q_given.dtype, finite=False)
+    check.tensor(result[1], shape=q_given.shape[:2], dtype=torch.float32, finite=False)
+    return *result, asked
+
+def theirs(q_given, k_given, v_given, mask=False, **more):
+    """torch's own attention of the same tensors."""
+    return torch.nn.functional.scaled_dot_product_attention(
+        q_given[None], k_given[None], v_given[None], is_causal=mask, enable_gqa=True, **more)[0]
+
+def three(heads, kv_heads, queries, keys, seed):
+    """Queries, keys and values of a normal distribution, 8 numbers wide."""
+    draw = torch.Generator().manual_seed(seed)
+    return (torch.randn(heads, queries, 8, generator=draw), torch.randn(kv_heads, keys, 8, generator=draw),
+            torch.randn(kv_heads, keys, 8, generator=draw))
+
+with check.part("one block holds everything", weight=1):
+    given = three(2, 2, 6, 6, 0)
+    mine, sums, _ = served(*given, 16)
+    check.close(mine, theirs(*given), tol=1e-5)
+    check.close(sums, (given[0] @ given[1].mT * 8**-0.5).logsumexp(-1), tol=1e-5)
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# On the recorded layer, in blocks of 64. Four blocks of queries, the last of 8 tokens; each fetch is counted.
+# Beside it the rest of your forecast:
+
+# %%
+def counted(q, k, v, block, causal):
+    """(out, lse, [(start, stop) of each fetch]) of your kernel."""
+    fetched = []
+
+    def fetch(start, stop):
+        fetched.append((start, stop))
+        return k[:, start:stop], v[:, start:stop]
+
+    return *one_pass(q, fetch, k.shape[1], block, causal), fetched
+
+
+# %% tags=["demo"]
+with when_written("forecast", "one_pass"):
+    for causal in (False, True):
+        with FlopCounterMode(display=False) as flops:
+            out, lse, fetched = counted(q, k, v, 64, causal)
+        moved_bytes = 4 * (2 * q.numel() + sum(2 * (stop - start) * len(k) * k.shape[-1]
+                                               for start, stop in fetched))
+        told = forecast(200, 200, *SIZES, 64, causal, 4)
+        error = (out - scaled_dot_product_attention(q4, k4, v4, is_causal=causal, enable_gqa=True)[0]).abs()
+        print(f"causal {causal!s:5}  {len(fetched)} blocks fetched, {moved_bytes:,} bytes, "
+              f"{flops.get_total_flops() // 2:,} products; largest error {error.max():.0e}")
+        print(f"    forecast  {told['one-pass bytes']:,} bytes, {told['one-pass products']:,} products")
+
+# %% [markdown]
+# Without a mask the products are as many as in section 3: **one pass multiplies as much, and moves less.** A
+# few products for rescaling come on top, which torch's counter does not see. The error is rounding.
+#
+# ### Splitting the keys
+#
+# In decode there is one query a head. Blocks of queries give a GPU nothing to share out: 8 heads are 8 small
+# jobs, and each walks through a long cache alone. **Flash-decoding** splits the *keys*. Each worker makes a
+# whole answer over its part, with its log-sum-exp, and a small second kernel joins them.
+
+# %% [markdown]
+# ### Exercise 3 · Join the workers' answers
+#
+# *difficulty 2 of 3 · 8 minutes · 3 points*
+#
+# Write `join(outs, lses)`. `outs`, `(splits, heads, queries, width)` float32, are the answers of the workers,
+# each divided by its own sum; `lses`, `(splits, heads, queries)`, are their log-sum-exps. A worker whose keys
+# are all masked for a query has `-inf` there, and its `outs` are NaN (0 divided by 0). Returns `(out, lse)`
+# over all keys, `(heads, queries, width)` and `(heads, queries)`. A query that sees no key at all gets zeros
+# and `-inf`. Log-sum-exps may be in the hundreds.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# $e^{\text{lse}}$ is the sum of a worker's weights. Which share of all weights does that worker hold? What is
+# 0 times NaN?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# <code>total = lses.logsumexp(0)</code> does not overflow. A worker's share is
+# <code>(lses - total).exp()</code>. Fill shares and outputs with 0 where <code>lses</code> is
+# <code>-inf</code>, multiply (the shares need an axis more) and add up over axis 0.
+# </details>
+
+# %% exercise="join" provides=["join"] difficulty=2 minutes=8
+def join(outs, lses):
+    """The answer over all keys, from the answers over parts of them: (out, lse)."""
+    ### BEGIN SOLUTION
+    total = lses.logsumexp(0)
+    empty = lses == -torch.inf
+    shares = (lses - total).exp().masked_fill(empty, 0)
+    return (shares[..., None] * outs.masked_fill(empty[..., None], 0)).sum(0), total
+    ### END SOLUTION
+
+# %% check="join" points=3
+import torch
+from inferlab.lab import Check, close
+
+check = Check("join", points=3)
+
+def asked_join(outs_given, lses_given):
+    """The learner's (out, lse), in the shapes of the contract."""
+    result = check.learner.join(outs_given, lses_given)
+    check.true(isinstance(result, tuple) and len(result) == 2, "return two tensors, out and lse")
+    check.tensor(result[0], shape=outs_given.shape[1:], finite=False)
+    check.tensor(result[1], shape=lses_given.shape[1:], finite=False)
+    return result
+
+def parts_of(score_table, value_table, lengths):
+    """Each worker's (outs, lses), from scores (heads, queries, keys) and values (heads, keys, width)."""
+    pairs = zip(score_table.split(lengths, -1), value_table.split(lengths, 1), strict=True)
+    made = [(s.softmax(-1) @ x, s.logsumexp(-1)) for s, x in pairs]
+    return torch.stack([one[0] for one in made]), torch.stack([one[1] for one in made])
+
+with check.part("two workers with equal sums", weight=1):
+    joined, _ = asked_join(torch.tensor([[[[1.0, 4.0]]], [[[3.0, 0.0]]]]), torch.zeros(2, 1, 1))
+    check.close(joined, torch.tensor([[[2.0, 2.0]]]))
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# One more token, with the story in the cache: a real decode step. Its keys go to 1, 3 and 7 workers:
+
+# %%
+with SdpaCalls() as decode:
+    model(logits[:, -1:].argmax(-1), **cache_argument(cache))
+q1, k1, v1 = (decode.calls[0][name][0].cpu().float() for name in ("query", "key", "value"))
+print("queries", tuple(q1.shape), "keys", tuple(k1.shape))
+
+# %% tags=["demo"]
+with when_written("one_pass", "join"):
+    exact = decode.calls[0]["output"][0].cpu().float()
+    for workers in (1, 3, 7):
+        pieces = [counted(q1, *piece, 64, False)[:2]
+                  for piece in zip(k1.tensor_split(workers, 1), v1.tensor_split(workers, 1), strict=True)]
+        out, lse = join(*(torch.stack(one) for one in zip(*pieces, strict=True)))
+        shares = torch.stack([one[1] for one in pieces]).softmax(0)[:, 0, 0]
+        print(f"{workers} workers: largest error {(out - exact).abs().max():.0e}; shares in head 0:",
+              " ".join(f"{share:.2f}" for share in shares))
+
+# %% [markdown]
+# The workers hold very different shares of the weights, though no two of them differ by more than one key. So
+# a plain mean would be wrong.
+
+# %% [markdown]
+# ### Exercise 4 · A kernel that passes its test
+#
+# *difficulty 2 of 3 · 7 minutes · 2 points*
+#
+# A colleague keeps `out` divided: after each block it is the attention over the keys so far. To add a block,
+# the step first multiplies `out` by the sum `total`, and divides by the new sum afterwards:
+
+# %%
+def colleague_step(top, total, out, scores, v):
+    """One more block: `scores` (heads, queries, n), `v` (heads, n, width). Returns the three states."""
+    new = torch.maximum(top, scores.amax(-1, keepdim=True))
+    weights = (scores - new).exp()
+    more = total * (top - new).exp() + weights.sum(-1, keepdim=True)
+    return new, more, (total * out + weights @ v) / more
+
+
+def obvious_step(top, total, out, scores, v):
+    """The same without a rescaling anywhere."""
+    new = torch.maximum(top, scores.amax(-1, keepdim=True))
+    weights = (scores - new).exp()
+    more = total + weights.sum(-1, keepdim=True)
+    return new, more, (total * out + weights @ v) / more
+
+
+def walk(step, scores, v, block):
+    """All blocks through `step`, from the beginning: `out`."""
+    top = torch.full((*scores.shape[:2], 1), -torch.inf)
+    total, out = torch.zeros_like(top), torch.zeros(*scores.shape[:2], v.shape[-1])
+    for some, values in zip(scores.split(block, -1), v.split(block, 1), strict=True):
+        top, total, out = step(top, total, out, some, values)
+    return out
+
+
+scores = q @ k.repeat_interleave(len(q) // len(k), 0).mT * q.shape[-1] ** -0.5
+values = v.repeat_interleave(len(q) // len(v), 0)
+exact = scores.softmax(-1) @ values
+
+
+def try_out(step):
+    """The colleague's test, and the recorded layer (without its mask)."""
+    ones = walk(step, scores, torch.ones_like(values), 64)
+    wrong = (walk(step, scores, values, 64) - exact).abs().amax(-1) > 1e-4
+    print(f"{step.__name__:15} values of 1 give {ones.min():.2f} to {ones.max():.2f};"
+          f" {wrong.float().mean():.0%} of the rows are wrong")
+
+
+try_out(colleague_step)
+try_out(obvious_step)
+first = scores[..., :64].amax(-1) < scores.amax(-1)
+print(f"maximum not in the first block: {first.float().mean():.0%} of the rows")
+
+# %% [markdown]
+# The colleague's test is a good one: if all values are 1, any mean of them is 1. It fails. "Then drop the
+# rescaling altogether," says another, and the test passes. On inputs whose largest scores come first the
+# answers are right, too.
+#
+# Write `step`, with the same arguments and results. The contract: after any number of blocks `out` is the
+# attention over all keys so far, wherever the maximum comes, also with scores in the hundreds.
+#
+# <details><summary>Hint 1: a nudge</summary>
+#
+# `total` was counted from the old maximum. Where is it used, and from which maximum are `weights` counted?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# The factor <code>(top - new).exp()</code> belongs to both places where the old <code>total</code> stands:
+# make <code>old = total * factor</code> first, and use <code>old</code> in the sum and in the output.
+# </details>
+
+# %% exercise="step" provides=["step"] difficulty=2 minutes=7
+def step(top, total, out, scores, v):
+    """One more block of keys: the new maximum, sum and (divided) output."""
+    ### BEGIN SOLUTION
+    new = torch.maximum(top, scores.amax(-1, keepdim=True))
+    weights = (scores - new).exp()
+    old = total * (top - new).exp()
+    more = old + weights.sum(-1, keepdim=True)
+    return new, more, (old * out + weights @ v) / more
+    ### END SOLUTION
+
+# %% check="step" points=2
+import torch
+from inferlab.lab import Check, close
+
+check = Check("step", points=2)
+
+def walked(score_table, value_table, size):
+    """The output after all blocks have gone through the learner's step."""
+    state = (torch.full((*score_table.shape[:2], 1), -torch.inf), torch.zeros(*score_table.shape[:2], 1),
+             torch.zeros(*score_table.shape[:2], value_table.shape[-1]))
+    for some, of_them in zip(score_table.split(size, -1), value_table.split(size, 1), strict=True):
+        state = check.learner.step(*state, some, of_them)
+        check.true(isinstance(state, tuple) and len(state) == 3, "return three tensors")
+    return state[2]
+
+with check.part("the colleague's test: values of 1", weight=1):
+    table = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(3))
+    check.close(walked(table, torch.ones(2, 24, 4), 8), torch.ones(2, 5, 4), tol=1e-5)
+### HIDDEN TESTS
+check.score()
+
+# %% tags=["demo"]
+with when_written("step"):
+    try_out(step)
+
+# %% [markdown]
+# ### On a GPU (optional)
+#
+# The same loop as a Triton kernel, beside two of torch's backends. Each program takes one block of queries of
+# one head. The cell says how far they differ, and how much memory each needs beside its inputs:
+
+# %% tags=["demo"]
+if torch.cuda.is_available():
+    import triton
+    import triton.language as tl
+
+    @triton.jit
+    def kernel(q_at, k_at, v_at, o_at, tokens, group, scale, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
+        first = tl.program_id(0) * BLOCK
+        head = tl.program_id(1)
+        rows = first + tl.arange(0, BLOCK)
+        here = (head * tokens + rows)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+        q = tl.load(q_at + here, mask=rows[:, None] < tokens, other=0.0)
+        top = tl.full((BLOCK,), -float("inf"), tl.float32)
+        total = tl.zeros((BLOCK,), tl.float32)
+        out = tl.zeros((BLOCK, WIDTH), tl.float32)
+        for start in range(0, first + BLOCK, BLOCK):  # what lies behind is masked for all rows: skipped
+            keys = start + tl.arange(0, BLOCK)
+            there = (head // group * tokens + keys)[:, None] * WIDTH + tl.arange(0, WIDTH)[None, :]
+            k = tl.load(k_at + there, mask=keys[:, None] < tokens, other=0.0)
+            v = tl.load(v_at + there, mask=keys[:, None] < tokens, other=0.0)
+            scores = tl.dot(q, tl.trans(k)) * scale
+            scores = tl.where(keys[None, :] <= rows[:, None], scores, -float("inf"))
+            new = tl.maximum(top, tl.max(scores, 1))
+            keep = tl.exp(top - new)
+            weights = tl.exp(scores - new[:, None])
+            total = total * keep + tl.sum(weights, 1)
+            out = out * keep[:, None] + tl.dot(weights.to(v.dtype), v)
+            top = new
+        out = out / total[:, None]
+        tl.store(o_at + here, out.to(q.dtype), mask=rows[:, None] < tokens)
+
+    def by_hand(q, k, v):
+        out = torch.empty_like(q)
+        (_, heads, tokens, width), block = q.shape, 64
+        kernel[(triton.cdiv(tokens, block), heads)](q, k, v, out, tokens, heads // k.shape[1], width**-0.5,
+                                                    WIDTH=width, BLOCK=block)
+        return out
+
+    def by_torch(backend):
+        def run(q, k, v):
+            with sdpa_kernel(backend):
+                return scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+        return run
+
+    large = [torch.randn(1, heads, 2000, 128, device="cuda", dtype=torch.bfloat16) for heads in (32, 8, 8)]
+    answers = {}
+    for name, run_it in {"math": by_torch(SDPBackend.MATH), "flash": by_torch(SDPBackend.FLASH_ATTENTION),
+                         "by hand": by_hand}.items():
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        answers[name] = run_it(*large)
+        peak = torch.cuda.max_memory_allocated() - before
+        print(f"{name:8} {peak:>13,} bytes, largest difference to math "
+              f"{(answers[name] - answers['math']).float().abs().max():.4f}")
+else:
+    print("no CUDA here: this cell was not run, and nothing later needs it")
+
+# %% [markdown]
+# ## 6 · Explain
+#
+# Say what happens in one pass, and what it saves. In `state`, `axis`, `price` and `mask` you write short
+# sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of that verb's row and, if
+# you like, entries of the row `may follow`. In `fetched` you type how many blocks your kernel fetched from
+# the recorded layer **with the causal mask** (section 5, blocks of 64), and in `scores` the shape of the
+# table that `MATH`'s softmax made (section 3). Lines that begin with `#` are notes of your own.
+
+# %% jupyter={"source_hidden": true}
+### FIXTURE words
+words
+
+# %% [markdown]
+# *difficulty 1 of 3 · 6 minutes · 3 points.* When you run it, the cell shows how each line is read. Just that
+# reading is graded when you hand in. One false sentence in a field costs what the field is worth, so say what
+# you know; a line that is not read waits for a person.
+
+# %% explain="one-pass-in-words" difficulty=1 minutes=6
+%%explain one-pass-in-words
+# ### BEGIN SOLUTION
+# state: the running sum and the output so far are rescaled when the maximum grows
+#   the running maximum is known after the last block
+# axis: the key axis is walked with a running state
+#   the key axis is split by flash-decoding
+# price: one pass moves fewer bytes and multiplies as much
+#   it gives the same result but for rounding
+# mask: the causal mask saves whole blocks in the one-pass kernel
+#   it saves nothing in the naive kernel
+# fetched: 10
+# scores: (1, 8, 200, 200)
+# ### END SOLUTION
+
+# %% check="words-state" of="one-pass-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-state", points=1)
+with check.part("`state:` and `axis:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-pass-in-words").get("state"), "`state:` is empty")
+    check.true(check.explanation("one-pass-in-words").get("axis"), "`axis:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-trade" of="one-pass-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-trade", points=1)
+with check.part("`price:` and `mask:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-pass-in-words").get("price"), "`price:` is empty")
+    check.true(check.explanation("one-pass-in-words").get("mask"), "`mask:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-entries" of="one-pass-in-words" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-entries", points=1)
+with check.part("`fetched:` and `scores:` are filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-pass-in-words").get("fetched"), "`fetched:` is empty")
+    check.true(check.explanation("one-pass-in-words").get("scores"), "`scores:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 7 · Notice
+#
+# * **It does not compute less.** Without a mask both kernels multiply equally often, and one pass adds
+#   factors for rescaling. It is faster where bytes are what a kernel waits for.
+# * **It does not approximate.** The factor $e^{m_\text{old} - m_\text{new}}$ is exact but for rounding.
+# * **The mask saves blocks,** nearly half of them in a long prompt, if the kernel knows the mask's form. A
+#   kernel that writes the whole table saves nothing by it.
+# * **The maximum need not be known first.** Any number may be subtracted; the state is moved to the next one.
+# * **Grouped heads** share fetches. They share no scores and no state.
+
+# %% [markdown]
+# Flashcards on inference, for now or for another day. Some belong to other labs:
+
+# %% tags=["demo"]
+from inferlab.lab.cards import show_cards
+
+show_cards("inference")
+
+# %% [markdown]
+# ## 8 · Check and hand in
+#
+# Run this cell last. It runs the visible checks again, says what is missing, and leaves one file to hand in.
+
+# %% tags=["demo"]
+from inferlab.lab import submit
+
+submit()

@@ -1,0 +1,11 @@
+// What every page runs: it loads the part that the page has a place for, and nothing else.
+const parts = {
+  "form[data-calculator]": "./calculators/ui.mjs",
+  ".map": "./map.mjs",
+  "#player": "./player/ui.mjs",
+  "#model": "./model/ui.mjs",
+  "#deck": "./cards.mjs",
+  "nav.steps, .progress": "./progress.mjs",
+};
+
+for (const [place, script] of Object.entries(parts)) if (document.querySelector(place)) import(script);

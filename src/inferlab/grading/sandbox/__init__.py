@@ -1,0 +1,1 @@
+"""The learner's side of a run: an isolated process, its kernel, and the narrow channel to the grader."""

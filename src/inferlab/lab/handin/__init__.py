@@ -1,0 +1,1 @@
+"""The last cell of a lab and `inferlab check`: what is missing, and the file that is handed in."""

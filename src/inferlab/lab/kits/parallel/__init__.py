@@ -1,0 +1,1 @@
+"""The lab on parallelism: processes that split a model, what they exchange, machines to reason about."""

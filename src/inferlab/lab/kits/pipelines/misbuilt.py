@@ -1,0 +1,137 @@
+"""FluxPipelines with one fault that changes values and no shape, for the lab that finds it in a trace."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from inferlab.lab.identity import of_variant
+
+from .mislabeled import rebuilt
+
+if TYPE_CHECKING:
+    from diffusers import FluxPipeline
+
+#: fault -> where it can first be seen
+MISBUILT = {
+    "rows and columns exchanged": "_prepare_latent_image_ids",
+    "no positions": "_prepare_latent_image_ids",
+    "positions of the picture first": "transformer.pos_embed",
+    "streams exchanged": "transformer.transformer_blocks.0",
+    "no shift": "scheduler.set_timesteps",
+    "another base schedule": "scheduler.set_timesteps",
+    "no guidance": "transformer.time_text_embed",
+    "no pooled text": "transformer.time_text_embed",
+    "patches unpacked in another order": "_unpack_latents",
+}
+
+
+def misbuilt(pipe: FluxPipeline, variant: int) -> FluxPipeline:
+    """A pipeline of the same class with one fault inside; ``pipe`` itself and its weights stay as they were.
+
+    Args:
+        pipe: a ``FluxPipeline``; its transformer embeds guidance, its scheduler shifts dynamically.
+        variant: 0 to 8, which of the faults in ``MISBUILT``.
+
+    Returns:
+        A pipeline that runs without an error and whose tensors have the healthy shapes, as long as a prompt
+        has as many tokens as the picture. It shares with ``pipe`` all but the component that is at fault.
+
+    Raises:
+        ValueError: if the variant does not exist.
+    """
+    fault = of_variant(variant, MISBUILT)
+    parts = dict(pipe.components)
+    method: dict[str, Any] = {}
+    if MISBUILT[fault].startswith("transformer"):
+        parts["transformer"] = copy.deepcopy(pipe.transformer)
+        _TRANSFORMER[fault](parts["transformer"])
+    elif MISBUILT[fault].startswith("scheduler"):
+        another = {"set_timesteps": _TIMESTEPS[fault]}
+        parts["scheduler"] = of_own_class(copy.deepcopy(pipe.scheduler), another)
+    else:
+        own: Any = _METHODS[fault]
+        method = {MISBUILT[fault]: staticmethod(own)}
+    broken = rebuilt(pipe, parts)
+    broken.default_sample_size = pipe.default_sample_size
+    return of_own_class(broken, method)
+
+
+def of_own_class(thing: Any, methods: dict[str, Any]) -> Any:
+    """`thing` itself, made an instance of a class of the same name that has these methods besides."""
+    base = type(thing)
+    thing.__class__ = type(base.__name__, (base,), {"__module__": base.__module__, **methods})
+    return thing
+
+
+def _unshifted(self: Any, num_inference_steps: Any = None, device: Any = None, sigmas: Any = None,
+               mu: Any = None) -> None:
+    super(type(self), self).set_timesteps(num_inference_steps, device, sigmas, mu=0.0)
+
+
+def _own_base(self: Any, num_inference_steps: Any = None, device: Any = None, sigmas: Any = None,
+              mu: Any = None) -> None:
+    super(type(self), self).set_timesteps(num_inference_steps or len(sigmas), device, mu=mu)
+
+
+def _columns_first(batch_size: int, height: int, width: int, device: Any, dtype: Any) -> torch.Tensor:
+    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    ids = torch.stack([torch.zeros_like(rows), columns, rows], dim=-1)
+    return ids.reshape(-1, 3).to(device=device, dtype=dtype)
+
+
+def _no_ids(batch_size: int, height: int, width: int, device: Any, dtype: Any) -> torch.Tensor:
+    return torch.zeros(height * width, 3, device=device, dtype=dtype)
+
+
+def _places_before_channels(latents: torch.Tensor, height: int, width: int,
+                            vae_scale_factor: int) -> torch.Tensor:
+    """As `_unpack_latents`, but a token's numbers are taken for 4 places of channels, not channels of 4."""
+    rows, columns = int(height) // (vae_scale_factor * 2), int(width) // (vae_scale_factor * 2)
+    batch, _, numbers = latents.shape
+    latents = latents.reshape(batch, rows, columns, 2, 2, numbers // 4).permute(0, 5, 1, 3, 2, 4)
+    return latents.reshape(batch, numbers // 4, 2 * rows, 2 * columns)
+
+
+def _roll_positions(transformer: Any) -> None:
+    """Hooks: the rotary table begins with the picture's positions, while the tokens begin with the text's."""
+    text: list[int] = []
+
+    def note(module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
+        text[:] = [len(kwargs["txt_ids"])]
+
+    transformer.register_forward_pre_hook(note, with_kwargs=True)
+    transformer.pos_embed.register_forward_hook(
+        lambda module, args, output: tuple(table.roll(-text[0], 0) for table in output))
+
+
+def _exchange_streams(transformer: Any) -> None:
+    """A hook: the first block returns picture and text where its caller expects text and picture."""
+    transformer.transformer_blocks[0].register_forward_hook(lambda module, args, output: output[::-1])
+
+
+def _drop(part: str) -> Callable[[torch.nn.Module], None]:
+    """A hook on one of the embedders that are summed to modulate the blocks: it adds nothing."""
+
+    def hook(transformer: torch.nn.Module) -> None:
+        embedder = getattr(transformer.time_text_embed, part)
+        embedder.register_forward_hook(lambda module, args, output: torch.zeros_like(output))
+
+    return hook
+
+
+_TRANSFORMER = {
+    "positions of the picture first": _roll_positions,
+    "streams exchanged": _exchange_streams,
+    "no guidance": _drop("guidance_embedder"),
+    "no pooled text": _drop("text_embedder"),
+}
+_TIMESTEPS = {"no shift": _unshifted, "another base schedule": _own_base}
+_METHODS = {
+    "rows and columns exchanged": _columns_first,
+    "no positions": _no_ids,
+    "patches unpacked in another order": _places_before_channels,
+}

@@ -1,0 +1,102 @@
+"""diffusers' first-block cache: decisions for it, its memory, and an hour in which that is not emptied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from diffusers import FirstBlockCacheConfig
+from diffusers.hooks.first_block_cache import _FBC_LEADER_BLOCK_HOOK
+
+from inferlab.lab.identity import scattered
+
+
+def leader(transformer: Any) -> Any:
+    """The hook of the first block, which decides for all: None where no first-block cache is enabled.
+
+    Its ``state_manager._state_cache`` holds a state for each kind of pass, "cond" and "uncond".
+    """
+    registry = getattr(next(iter(transformer.transformer_blocks)), "_diffusers_hook", None)
+    return registry.get_hook(_FBC_LEADER_BLOCK_HOOK) if registry else None
+
+
+@contextmanager
+def first_block_cache(transformer: Any, threshold: float) -> Iterator[Any]:
+    """Within the block the library's first-block cache is on; gives the hook that decides (:func:`leader`).
+
+    Args:
+        transformer: a denoiser with ``enable_cache`` and ``transformer_blocks``, no cache enabled.
+        threshold: of ``FirstBlockCacheConfig``.
+    """
+    transformer.enable_cache(FirstBlockCacheConfig(threshold=threshold))
+    try:
+        yield leader(transformer)
+    finally:
+        transformer.disable_cache()
+
+
+def held_bytes(transformer: Any) -> int:
+    """Bytes of all tensors that an enabled first-block cache keeps now, over all passes."""
+    states = leader(transformer).state_manager._state_cache.values()
+    return sum(t.nbytes for s in states if s.head_block_residual is not None
+               for t in (s.head_block_residual, *s.head_block_output, *s.tail_block_residuals))
+
+
+@contextmanager
+def skipping(transformer: Any, steps: Collection[int]) -> Iterator[None]:
+    """Within the block, runs of one pass a step use the kept residuals at these steps, and at no others.
+
+    Args:
+        transformer: a denoiser with ``enable_cache`` and ``transformer_blocks``, no cache enabled.
+        steps: numbers of the loop's turns, from 1. The first cannot be skipped: nothing is kept yet.
+
+    Raises:
+        ValueError: if step 1 is among them.
+    """
+    if 1 in steps:
+        raise ValueError("the first step has nothing to reuse")
+    turn = 0
+    with first_block_cache(transformer, 0.0) as hook:
+
+        def decide(residual: torch.Tensor) -> bool:
+            nonlocal turn
+            turn = 1 if hook.state_manager.get_state().head_block_residual is None else turn + 1
+            return turn not in steps
+
+        hook._should_compute_remaining_blocks = decide
+        yield
+
+
+SERVICE_THRESHOLD = 0.3
+"""With this threshold of the first-block cache, the two prompts of a pair are alike at the first step."""
+
+_PAIRS = (
+    ("a red circle left of a blue square", "a blue square left of a red circle"),
+    ("a green circle left of a yellow square", "a blue square left of a red circle"),
+    ("a yellow triangle", "a green triangle"),
+    ("a red square", "a red circle"),
+)
+_OTHERS = ("a small white ring", "a large yellow square above a small blue triangle",
+           "a blue ring above a red triangle")
+
+
+def stopped_hour(variant: int) -> list[tuple[str, int | None]]:
+    """Five requests as (prompt, the step after which it is stopped, or None).
+
+    Args:
+        variant: 0 to 7.
+
+    Raises:
+        ValueError: if the variant does not exist.
+    """
+    if not 0 <= variant < 8:
+        raise ValueError(f"variant is 0 to 7, not {variant}")
+    number = scattered(range(8), "service {}".format)[variant]
+    stopped, poisoned = _PAIRS[number // 2]
+    pair: list[tuple[str, int | None]] = [(stopped, 1), (poisoned, None)]
+    first, second, third = _OTHERS
+    if number % 2:
+        return [(first, 4), (second, None), *pair, (third, None)]
+    return [*pair, (first, None), (second, 4), (third, None)]

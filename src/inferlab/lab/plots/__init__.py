@@ -1,0 +1,1 @@
+"""What all labs' pictures share: one look, film strips, and a slider that works without a kernel."""

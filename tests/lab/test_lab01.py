@@ -1,0 +1,110 @@
+"""Lab 01: what its text says of schedules is so, its notes find their lines, its plot shows them all."""
+
+import re
+from functools import partial
+
+import pytest
+import torch
+from diffusers import DDPMScheduler, FlowMatchEulerDiscreteScheduler
+
+from inferlab.lab.cards import load_cards
+from inferlab.lab.kits.pipelines.noise_levels import levels_over_t
+from inferlab.models import load_pipeline
+from inferlab.models.scenes import render, sample_scenes
+from tests.lab.labtexts import (
+    cell_of,
+    efforts_declared,
+    efforts_said,
+    overwritten_by_checks,
+    points_of,
+    prose_of,
+    sources_shown,
+)
+
+LAB = "lab01-forward-noise"
+cell = partial(cell_of, LAB)
+STABLE = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0.012}
+
+
+@pytest.fixture(scope="module")
+def solved():
+    """The names that the lab's solutions define, and its schedules."""
+    names: dict = {"torch": torch, "DDPMScheduler": DDPMScheduler}
+    for exercise in ("levels", "training-pair", "languages"):
+        exec(cell(exercise=exercise), names)
+    exec(cell(begins="SCHEDULES = {"), names)
+    return names
+
+
+def test_a_check_cell_overwrites_nothing_that_the_lab_still_uses():
+    imported = {"torch", "Check", "DDPMScheduler", "FlowMatchEulerDiscreteScheduler", "Words"}
+    shared = imported | {"_", "t", "words"}
+    assert not overwritten_by_checks(LAB, shared)
+
+
+def test_practice_is_at_most_forty_percent_and_each_exercise_says_its_points():
+    points = points_of(LAB)
+    assert sum(points.values()) == 14 and points["levels"] + points["languages"] == 5 <= 0.4 * 14
+    prose = prose_of(LAB)
+    assert "**Points** 14, of which 5 are practice" in prose
+    assert efforts_said(LAB) == efforts_declared(LAB)
+
+
+def test_every_note_on_the_installed_source_finds_its_line():
+    views = sources_shown(LAB, DDPMScheduler=DDPMScheduler,
+                          FlowMatchEulerDiscreteScheduler=FlowMatchEulerDiscreteScheduler)
+    assert [notes for _, notes, _ in views] == [4, 3]
+
+
+def test_the_same_t_differs_more_than_tenfold_between_schedules(solved):
+    ratios = [solved["snr"](table)[500] for table in solved["all_tables"]().values()]
+    assert max(ratios) > 10 * min(ratios)
+
+
+def test_only_stable_diffusions_last_t_gives_its_picture_away(solved, capsys):
+    pipe = load_pipeline("bundled", "cpu")
+    with torch.no_grad():
+        pictures = render(sample_scenes(3, torch.Generator().manual_seed(0)))
+        solved["clean"] = pipe.vae.encode(pictures * 2 - 1).latent_dist.mean * pipe.vae.config.scaling_factor
+    solved |= {"table": pipe.scheduler.alphas_cumprod, "SEED": 0}
+    exec("from inferlab.lab import when_written", solved)
+    exec(cell(begins="first, second = clean[0]"), solved)
+    right = dict(re.findall(r"^(\S.*?)\s+right (\d+) times", capsys.readouterr().out, re.MULTILINE))
+    assert int(right["scaled linear (SD 1.5)"]) > 90
+    assert all(44 <= int(right[name]) <= 56 for name in ("zero-terminal", "cosine"))
+
+
+def test_many_small_steps_of_fresh_noise_have_the_weights_of_the_one_sum():
+    scheduler = DDPMScheduler(**STABLE)
+    picture, power = 1.0, 0.0
+    for beta in scheduler.betas[:501].double():
+        picture, power = picture * (1 - beta) ** 0.5, power * (1 - beta) + beta
+    assert picture**2 == pytest.approx(float(scheduler.alphas_cumprod[500]), rel=1e-4)
+    assert power == pytest.approx(1 - float(scheduler.alphas_cumprod[500]), rel=1e-4)
+
+
+def test_the_diffusion_mixture_divided_by_its_weights_lies_on_the_line(solved):
+    clean, noise = torch.randn(2, 1, 4, 8, 8, generator=torch.Generator().manual_seed(1))
+    flow, scheduler = FlowMatchEulerDiscreteScheduler(), DDPMScheduler(**STABLE)
+    for t in (100, 500, 900):
+        level = scheduler.alphas_cumprod[t]
+        row = int((flow.sigmas - solved["line_level"](level)).abs().argmin())
+        on_line = flow.scale_noise(clean, flow.timesteps[row:row + 1], noise)
+        mixed = scheduler.add_noise(clean, noise, torch.tensor([t]))
+        assert (mixed / (level**0.5 + (1 - level) ** 0.5) - on_line).abs().max() < 0.005
+
+
+def test_the_plot_has_a_curve_for_each_schedule_and_refuses_what_it_cannot_draw(solved):
+    ratio = torch.tensor([100.0, 1.0, 0.0])
+    axis = levels_over_t({"a": ratio, "b": ratio / 2}, "finding").axes[0]
+    curves = [line for line in axis.lines if len(line.get_xdata()) == 3]
+    assert len(curves) == 2
+    assert min(curves[0].get_ydata()) < axis.get_ylim()[0], "a ratio of 0 leaves the axis"
+    for count in (0, 6):
+        with pytest.raises(ValueError, match="1 to 5 curves"):
+            levels_over_t({str(i): ratio for i in range(count)}, "finding")
+
+
+def test_five_cards_on_diffusion_are_this_labs():
+    cards = [card for card in load_cards("diffusion").cards if card.see == LAB]
+    assert len(cards) == 5 and all(card.question[-1] in "?." for card in cards)

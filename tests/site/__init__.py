@@ -1,0 +1,1 @@
+"""The website, built once and looked at in a real browser."""

@@ -1,0 +1,108 @@
+"""Every page: whole, quiet, alone on its host, light enough, and readable by everybody, in four views."""
+
+import json
+import re
+
+import pytest
+
+from tests.site.conftest import OUT, axe_source
+
+pytestmark = pytest.mark.browser
+VIEWS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
+KINDS = (
+    "index",
+    "map",
+    "player",
+    "model",
+    "practice",
+    "cards",
+    "gpu-numbers",
+    "instructors",
+    "search",
+    "api/trace",
+    "calculators/index",
+    "calculators/kv-cache",
+    "calculators/roofline",
+    "handbook/lab13-kv-cache",
+    "labs/lab02-denoising-step",
+)
+"""A page of each kind. axe looks at these in all views; the others are opened in the two that differ most."""
+MOST_BYTES = 300_000
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("width", "scheme"), VIEWS)
+def test_every_page_opens_quietly_fits_and_has_nothing_that_axe_finds(site, tab, width, scheme):
+    one = tab(width, scheme, reduced_motion="reduce")
+    axe, found = axe_source(), {}
+    everything = (width, scheme) in ((1280, "light"), (390, "dark"))
+    for name in site.pages if everything else [f"{kind}.html" for kind in KINDS]:
+        page = one.open(name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} is wider than {width}"
+        if name.removesuffix(".html") not in KINDS:
+            continue
+        page.evaluate(axe)
+        seen = page.evaluate("axe.run({resultTypes: ['violations']})")["violations"]
+        for fault in seen:
+            found.setdefault(fault["id"], []).append(
+                (name, fault["nodes"][0]["html"][:160], fault["nodes"][0]["failureSummary"][:200])
+            )
+    assert not found, json.dumps({rule: where[:3] for rule, where in found.items()}, indent=1)
+
+
+def test_the_first_view_of_a_page_is_light(site, tab, browser):
+    heavy = {}
+    for name in site.pages:
+        one = tab()
+        page = one.open(name)
+        page.wait_for_load_state("networkidle")
+        moved = page.evaluate("""() => ["navigation", "resource"]
+            .flatMap(kind => performance.getEntriesByType(kind))
+            .reduce((sum, entry) => sum + entry.transferSize, 0)""")
+        if moved >= MOST_BYTES:
+            heavy[name] = moved
+        one.context.close()
+    assert not heavy
+
+
+def test_without_javascript_the_text_reads_and_answers_open(site, tab):
+    one = tab(java_script_enabled=False)
+    page = one.open("practice.html")
+    card = page.locator("details.question").first
+    assert not card.locator(".answer").is_visible()
+    card.locator("summary").click()
+    assert card.locator(".answer").is_visible()
+    page = one.open("handbook/lab13-kv-cache.html")
+    assert page.locator(".formula .katex").count() and "Sharing heads" in page.inner_text("article")
+    page = one.open("calculators/kv-cache.html")
+    assert re.fullmatch(r"[\d.,]+ GB", page.locator("output[name=total]").inner_text())
+
+
+def test_the_first_page_leads_to_every_lab_with_minutes_and_what_comes_before(site, tab):
+    page = tab().open("index.html")
+    stops = page.locator(".track li a")
+    labs = sorted(path.stem for path in (OUT / "labs").glob("*.html"))
+    assert sorted(stop.get_attribute("data-lab") for stop in stops.all()) == labs
+    facts = page.locator(".track .facts").all_inner_texts()
+    assert all(re.search(r"\d+ min", text) for text in facts)
+    assert sum("after" in text for text in facts) > len(labs) / 2
+
+
+def test_a_lab_goes_from_its_section_to_its_notebook_and_on(site, tab):
+    page = tab().open("handbook/lab13-kv-cache.html")
+    page.click("nav.steps >> text=Do")
+    assert page.url.endswith("labs/lab13-kv-cache.html")
+    assert "raise NotImplementedError()" in page.inner_text("article")
+    with page.expect_download() as got:
+        page.click("nav.steps >> text=Download")
+    cells = json.loads(got.value.path().read_text("utf-8"))["cells"]
+    assert any("YOUR CODE HERE" in "".join(cell["source"]) for cell in cells)
+    page.click(".related-pages .next-page")
+    assert "handbook/lab14-batching" in page.url
+
+
+def test_search_finds_a_word_of_a_lab(site, tab):
+    page = tab().open("search.html?q=rotary")
+    page.wait_for_selector("#search-results li a")
+    found = page.locator("#search-results li a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    assert any("lab" in link for link in found)
