@@ -42,13 +42,15 @@ class Run:
     lost: dict[str, list[list[str]]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     held_bytes: int = 0  # of the GPU's memory, by the kernel's allocator at the end; 0 where no GPU was used
+    printed: list[str] = field(default_factory=list)  # by the cells tagged "gpu", in order
 
     def as_dict(self) -> dict[str, Any]:
         """The run as JSON data."""
         return {"seconds": round(self.seconds, 2), "error": self.error, "points": self.points,
                 "maximum": self.maximum,
                 "checks": self.checks,
-                "problems": self.problems} | ({"held_bytes": self.held_bytes} if self.held_bytes else {})
+                "problems": self.problems} | ({"held_bytes": self.held_bytes, "printed": self.printed}
+                                              if self.held_bytes else {})
 
 
 def execute(notebook: nbformat.NotebookNode, *, allow_errors: bool, learner: str = "",
@@ -100,6 +102,9 @@ def _read_results(done: nbformat.NotebookNode, run: Run) -> None:
     for cell in done.cells:
         if cell.cell_type == "code" and cell.source.strip() and cell.execution_count is None:
             run.problems.append(f"{cell.id}: never ran")
+        if "gpu" in cell.metadata.get("tags", []):
+            run.printed.append("".join(o.text for o in cell.get("outputs", []) if o.output_type == "stream"
+                                       and o.name == "stdout"))
         for output in cell.get("outputs", []):
             if output.output_type == "error" and output.ename == "SystemExit":
                 run.problems.append(f"{cell.id}: ends the run ({output.ename})")

@@ -225,7 +225,10 @@ def notebooks_part(data: dict[str, Any]) -> str:
     return ("Solutions, executed through papermill with DEVICE = \"cuda\"; several at once on one card, so the seconds are no "
             "benchmark. Held: by the kernel's allocator at the end. A problem is what its run found: what was mended since shows in "
             "the next run.\n\n"
-            + table(["lab", "model", "points", "s", "held, GB", "problem", "run"], rows))
+            + table(["lab", "model", "points", "s", "held, GB", "problem", "run"], rows) + "".join(
+                f"\nWhat the GPU cell of {r['lab']} prints (run {r['run']}):\n\n"
+                + "".join(f"    {line}\n" for text in r["printed"] for line in text.splitlines())
+                for r in data["rows"] if r["model"] == "full" and any(r.get("printed", ()))))
 
 
 def limits_part(data: dict[str, Any]) -> str:

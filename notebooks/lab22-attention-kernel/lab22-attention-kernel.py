@@ -590,12 +590,14 @@ with when_written("step"):
 # ### On a GPU (optional)
 #
 # The same loop as a Triton kernel, beside two of torch's backends. Each program takes one block of queries of
-# one head. The cell says how far they differ, and how much memory each needs beside its inputs:
+# one head. The cell prints the time of each, the memory that it needs beside its inputs, and how far they
+# differ:
 
-# %% tags=["demo"]
+# %% tags=["demo", "gpu"]
 if torch.cuda.is_available():
     import triton
     import triton.language as tl
+    from inferlab.lab.kits.decode.roofline import best_seconds
 
     @triton.jit
     def kernel(q_at, k_at, v_at, o_at, tokens, group, scale, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
@@ -644,7 +646,8 @@ if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
         answers[name] = run_it(*large)
         peak = torch.cuda.max_memory_allocated() - before
-        print(f"{name:8} {peak:>13,} bytes, largest difference to math "
+        print(f"{name:8} {1e6 * best_seconds(lambda: run_it(*large), 'cuda'):7.0f} µs {peak:>13,} bytes, "
+              "largest difference to math "
               f"{(answers[name] - answers['math']).float().abs().max():.4f}")
 else:
     print("no CUDA here: this cell was not run, and nothing later needs it")

@@ -757,7 +757,7 @@ with when_written("verdict"):
 # `torch._scaled_mm` is the FP8 product with its scales. The cell times it beside `bfloat16`, with few rows
 # and with many, and prints how far each is off float32:
 
-# %% tags=["demo"]
+# %% tags=["demo", "gpu"]
 if torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 9):
     from inferlab.lab.kits.decode.roofline import best_seconds
 
