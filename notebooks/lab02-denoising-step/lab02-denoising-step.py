@@ -658,7 +658,9 @@ with when_written("one_step"):
 # %%
 from inferlab.lab import mislabeled
 
-suspect = mislabeled(pipe, lab.variant(6))
+healthy = load_pipeline("bundled", lab.device) if MODEL == "full" else pipe  # random weights predict nothing
+healthy.scheduler = pipe.scheduler
+suspect = mislabeled(healthy, lab.variant(6))
 print("the config says:", suspect.scheduler.config.prediction_type)
 
 # %% tags=["demo"]
@@ -678,10 +680,10 @@ run.diff(suspect_run, slower=float("inf"))  # times differ from run to run: leav
 # %%
 from inferlab.models.scenes import render, sample_scenes
 
-scenes = render(sample_scenes(4, torch.Generator().manual_seed(SEED))).to(lab.device, pipe.vae.dtype)
+scenes = render(sample_scenes(4, torch.Generator().manual_seed(SEED))).to(lab.device, healthy.vae.dtype)
 with torch.no_grad():
-    clean = pipe.vae.encode(scenes * 2 - 1).latent_dist.mean * pipe.vae.config.scaling_factor
-    text, _ = pipe.encode_prompt("", lab.device, 4, do_classifier_free_guidance=False)
+    clean = healthy.vae.encode(scenes * 2 - 1).latent_dist.mean * healthy.vae.config.scaling_factor
+    text, _ = healthy.encode_prompt("", lab.device, 4, do_classifier_free_guidance=False)
 known_noise = torch.randn(clean.shape, generator=torch.Generator().manual_seed(SEED)).to(clean)
 
 
@@ -759,7 +761,7 @@ check.score()
 
 # %% tags=["demo"]
 with when_written("diagnose"):
-    mended = mislabeled(pipe, lab.variant(6))
+    mended = mislabeled(healthy, lab.variant(6))
     mended.scheduler = DDIMScheduler.from_config(mended.scheduler.config,
                                                  prediction_type=diagnose()["predicts"])
     mended_image = mended(PROMPT, num_inference_steps=STEPS, guidance_scale=GUIDANCE, latents=noise).images[0]

@@ -34,7 +34,10 @@ torch.set_grad_enabled(False)
 base = load_pipeline(MODEL, lab.device)
 base.scheduler = DDIMScheduler.from_config(base.scheduler.config, clip_sample=False)
 unet = base.unet
-controlnet = load_controlnet(unet) if MODEL == "bundled" else ControlNetModel.from_unet(unet).to(lab.device)
+if MODEL == "bundled":
+    controlnet = load_controlnet(unet)
+else:
+    controlnet = ControlNetModel.from_unet(unet).to(lab.device, unet.dtype)
 
 
 def with_control(controlnet):

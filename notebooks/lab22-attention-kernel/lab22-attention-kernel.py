@@ -597,7 +597,7 @@ with when_written("step"):
 if torch.cuda.is_available():
     import triton
     import triton.language as tl
-    from inferlab.lab.kits.decode.roofline import best_seconds
+    from triton.testing import do_bench
 
     @triton.jit
     def kernel(q_at, k_at, v_at, o_at, tokens, group, scale, WIDTH: tl.constexpr, BLOCK: tl.constexpr):
@@ -646,7 +646,7 @@ if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
         answers[name] = run_it(*large)
         peak = torch.cuda.max_memory_allocated() - before
-        print(f"{name:8} {1e6 * best_seconds(lambda: run_it(*large), 'cuda'):7.0f} µs {peak:>13,} bytes, "
+        print(f"{name:8} {1e3 * do_bench(lambda: run_it(*large)):6.0f} µs {peak:>13,} bytes, "
               "largest difference to math "
               f"{(answers[name] - answers['math']).float().abs().max():.4f}")
 else:

@@ -759,7 +759,7 @@ with when_written("verdict"):
 
 # %% tags=["demo", "gpu"]
 if torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 9):
-    from inferlab.lab.kits.decode.roofline import best_seconds
+    from triton.testing import do_bench
 
     def in_fp8(numbers, dim):
         """FP8 codes, and a scale for each slice along `dim`."""
@@ -777,7 +777,7 @@ if torch.cuda.is_available() and torch.cuda.get_device_capability() >= (8, 9):
             "FP8, fast sum": lambda: torch._scaled_mm(qa, qb.T, sa, sb.T, out_dtype=torch.bfloat16,
                                                       use_fast_accum=True),
         }.items():
-            print(f"{rows:5} rows, {name:13} {1e6 * best_seconds(way, 'cuda'):8.0f} µs, off by "
+            print(f"{rows:5} rows, {name:13} {1e3 * do_bench(way):8.0f} µs, off by "
                   f"{(way().float() - right).norm() / right.norm():.2%}")
 else:
     print("no CUDA here that multiplies in FP8: this cell was not run, and nothing later needs it")

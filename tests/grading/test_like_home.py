@@ -59,7 +59,7 @@ SNIPPETS: dict[str, list[str]] = {
     "the history": ["1 + 1", "assert _ == 2 and Out and In[-1]"],
     "magics": ["%matplotlib inline\n%load_ext autoreload\n%autoreload 2\n%env\n%pwd\n%timeit -n1 -r1 1\n%who", "%%time\nz = 1",
                "%%capture out\nprint(z)", "assert out.stdout == '1\\n'", "%%html\n<b>x</b>", "%%bash\necho hi",
-               "x = !echo one\nassert x == ['one']", "!false", "%%script bash\ntrue", "%cd /tmp"],
+               "x = !echo one\nassert x == ['one']", "!false", "%%script bash\ntrue", "%cd /tmp\n%cd -"],
     "a magic that is not there": ["%%no_such_magic\n1"],
     "an error inside %%time": ["%%time\n1 / 0"],
     "displays": ["from IPython.display import HTML, clear_output, display, update_display\nh = display(HTML('a'), display_id=True)\n"

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -65,7 +66,7 @@ def warm() -> None:
     preload = getattr(importlib.import_module("inferlab.models"), "preload", None)
     if preload is not None:
         preload()
-    threads = len(os.listdir("/proc/self/task")) if Path("/proc/self/task").is_dir() else 1
+    threads = threads_left()
     if threads != 1:
         raise RuntimeError(f"{threads} threads are running before the fork; grading would hang")
     # After a fork, torch makes a new thread pool at the first operation of any thread. A second thread that
@@ -74,6 +75,21 @@ def warm() -> None:
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(torch.get_num_threads()))
     gc.collect()
     gc.freeze()  # children share these pages for longer
+
+
+def threads_left(seconds: float = 30.0) -> int:
+    """How many threads run; waits at most `seconds` until there is one.
+
+    transformers reads weights in a pool and does not wait for its threads to end
+    (`convert_and_load_state_dict_in_model` in transformers/core_model_loading.py, 5.24): on a busy machine
+    they are still there when it returns.
+    """
+    tasks, until = Path("/proc/self/task"), time.monotonic() + seconds
+    while tasks.is_dir() and (count := len(os.listdir(tasks))) > 1:
+        if time.monotonic() > until:
+            return count
+        time.sleep(0.01)
+    return 1
 
 
 def fork_for_every_message(control: socket.socket, sockets: int, prepare: Callable[[], T],
