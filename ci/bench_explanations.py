@@ -1,8 +1,9 @@
 """How explanations of fresh writers are graded (`make bench-explanations`).
 
-    python -m ci.bench_explanations [FILE.json ...] [--out ci/out/explanations.json] [--each]
+    python -m ci.bench_explanations [FILE ...] [--out ci/out/explanations.json] [--each]
 
-A file (tests/explain/writers/*.json) has the answers to one field at a time: lab -> field -> label -> texts.
+A file (tests/explain/writers/*.json.gz: `zcat` shows one; or plain JSON) has the answers to one field at a
+time: lab -> field -> label -> texts.
 The label is what the writer gave an answer before the first look at the view: right, wrong or gamed. The
 answers go through the lab's own check cells. Prints how many of each label are awarded, denied, or left to a
 person, and the time of an answer in milliseconds. `--each` prints every answer that is not graded as its
@@ -11,6 +12,7 @@ label says.
 
 import argparse
 import contextlib
+import gzip
 import json
 import re
 import statistics
@@ -144,12 +146,16 @@ def table(rows: list[dict]) -> dict[str, dict[str, float]]:
     }
 
 
+def _bytes(file: Path) -> bytes:
+    return gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+
+
 def load(files: list[Path]) -> list[dict]:
     """The answers of some files."""
     return [
         {"lab": lab, "field": field, "label": label, "text": text, "writer": file.stem}
         for file in files
-        for lab, fields in json.loads(file.read_text("utf-8")).items()
+        for lab, fields in json.loads(_bytes(file)).items()
         for field, labels in fields.items()
         for label, texts in labels.items()
         for text in texts
@@ -159,11 +165,11 @@ def load(files: list[Path]) -> list[dict]:
 def main() -> int:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE.json")
+    parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--out", type=Path, default=ROOT / "ci" / "out" / "explanations.json")
     parser.add_argument("--each", action="store_true", help="print what is not graded as its label says")
     options = parser.parse_args()
-    rows = graded(load(options.files or sorted(WRITERS.glob("*.json"))))
+    rows = graded(load(options.files or sorted(WRITERS.glob("*.json.gz"))))
     figures = table(rows)
     for label, shares in figures.items():
         shown = (f"{word} {shares[verdict]:6.1%}" for word, verdict in VERDICTS.items())

@@ -51,7 +51,8 @@ TINY_CLIP = {"num_frames": 5, "height": 96, "width": 96}
 RECORDED: dict[str, Callable[[str, str], Any]] = {
     "full-sd15": lambda device, model: _picture("sd", device, model, guidance_scale=7.5),
     "full-flux": lambda device, model: _picture("flux", device, model),
-    "full-wan": lambda device, model: _picture("wan", device, model, **({} if model == "full" else TINY_CLIP)),
+    "full-wan": lambda device, model: _picture("wan", device, model,
+                                               **({} if model == "full" else TINY_CLIP)),
     "full-language": _language,
 }
 

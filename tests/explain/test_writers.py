@@ -7,7 +7,7 @@ from ci.bench_explanations import WRITERS, graded, load, table
 
 @pytest.mark.slow
 def test_answers_of_fresh_writers():
-    figures = table(graded(load(sorted(WRITERS.glob("*.json")))))
+    figures = table(graded(load(sorted(WRITERS.glob("*.json.gz")))))
     assert figures["right"]["answers"] >= 30
     assert figures["right"]["award"] >= 0.95
     assert figures["right"]["deny"] <= 0.005
