@@ -2,8 +2,8 @@
 bench-gpu`).
 
 Parts, in order, each saved as it ends: notebooks, limits, vae and offload (beside each other: bytes, not
-seconds), floors, decode, trace, traces, knobs, parallel where there are two cards, and compile. With two
-cards the notebooks have both, or the second one where floors and decode run, too, which wait for the card
+seconds), floors, decode, trace, traces, skipping, knobs, parallel where there are two cards, and compile. With
+two cards the notebooks have both, or the second one where floors and decode run, too, which wait for the card
 rather than the host and go on beside them. A part that fails is recorded with its error, and the next one
 goes on; the exit code is then 1.
 
@@ -27,11 +27,11 @@ from typing import Any
 import torch
 
 from . import decode as decoding
-from . import floors, knobs, limits, notebooks, offload, traces, tracing, vae
+from . import floors, knobs, limits, notebooks, offload, skipping, traces, tracing, vae
 from .measure import ROOT, environment, fresh
 
-PARTS = ("notebooks", "build", "limits", "vae", "offload", "floors", "decode", "trace", "traces", "knobs",
-         "parallel", "compile")
+PARTS = ("notebooks", "build", "limits", "vae", "offload", "floors", "decode", "trace", "traces", "skipping",
+         "knobs", "parallel", "compile")
 BESIDE_NOTEBOOKS = ("notebooks", "build", "limits", "vae", "offload")
 COMPILE_SECONDS = 100  # what compiling the whole language model may take; it is not begun with less left
 AFTER_ROUNDS = 40  # seconds that the trace part needs after its rounds
@@ -121,6 +121,12 @@ def part_trace(s: Session) -> None:
 
 def part_traces(s: Session) -> None:
     traces.record(s.device, s.options.out.parent / "traces", s.tiny, s.say("traces"))
+
+
+def part_skipping(s: Session) -> None:
+    rate = s.results["parts"].get("floors") or floors.rates(s.device, s.tiny)
+    fresh(s.device)
+    skipping.measure(s.device, s.tiny, rate["matrix_flops_per_s"], s.say("skipping"))
 
 
 def part_decode(s: Session) -> None:

@@ -168,6 +168,19 @@ def decode_part(data: dict[str, Any], compiled: dict[str, Any] | None) -> str:
          "yes" if r["over_floor"] <= prefill["goal"] else "no"] for r in prefill["rows"]])
 
 
+def skipping_part(data: dict[str, Any]) -> str:
+    floor = data["floor_of_a_pass"]
+    text = (f"FLUX.1's architecture, bfloat16, {data['size']}x{data['size']} pixels, {data['steps']} steps, from finished text embeddings to latents. "
+            f"A pass of the transformer is {data['flops_of_a_pass'] / 1e12:.0f} TFLOP: at the measured matrix rate {ms(floor)} ms. The weights are "
+            "random, so where the first-block cache skips says nothing of a trained model: its rows are the time of so many whole passes.\n\n")
+    rows = []
+    for r in data["rows"]:
+        least = floor * r["full_passes"] if r["full_passes"] else None
+        rows.append([r["name"], f"{r['median']:.2f}", f"{r['min']:.2f} to {r['max']:.2f}", f"{r['full_passes']:g}" if least else "",
+                     f"{least:.2f}" if least else "", f"{r['median'] / least:.2f}" if least else "", f"{r['first']:.1f}"])
+    return text + table(["", "s", "spread", "whole passes", "floor, s", "× floor", "first call, s"], rows)
+
+
 def vae_part(data: dict[str, Any]) -> str:
     text = ("Stable Diffusion's decoder. *Forecast* is lab 10's formula, three maps of the last block's input: the tensors that are "
             "alive. cuDNN's convolutions work in another memory order than PyTorch's tensors and hold copies of what goes in and "
@@ -273,6 +286,7 @@ SECTIONS: list[tuple[str, str, Callable[[Any], str]]] = [
     ("notebooks", "Every lab on a GPU", notebooks_part), ("limits", "Cards that are too small", limits_part),
     ("build", "Full-size models, made on the device", build_part), ("floors", "What the card can do", floors_part),
     ("decode", "Decode and prefill against their floors", lambda d: ""), ("trace", "What tracing costs", trace_part),
+    ("skipping", "Skipping work", skipping_part),
     ("vae", "A decode's peak, forecast and measured", vae_part), ("knobs", "Memory knobs", knobs_part),
     ("offload", "What offload leaves in a trace", offload_part), ("parallel", "Two cards", parallel_part),
 ]
