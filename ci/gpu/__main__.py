@@ -3,9 +3,9 @@ bench-gpu`).
 
 Parts, in order, each saved as it ends: notebooks, limits, vae and offload (beside each other: bytes, not
 seconds), floors, decode, trace, traces, skipping, knobs, parallel where there are two cards, and compile.
-With two cards the notebooks have both, or the second one where floors and decode run, too, which wait for the card
-rather than the host and go on beside them. A part that fails is recorded with its error, and the next one
-goes on; the exit code is then 1.
+With two cards the notebooks have both, or the second one where floors and decode run, too, which wait for
+the card rather than the host and go on beside them. A part that fails is recorded with its error, and the
+next one goes on; the exit code is then 1.
 
     python -m ci.gpu --parts floors,trace       only these
     python -m ci.gpu --device cpu --model bundled --tiny --out FILE      a rehearsal without a GPU, in minutes

@@ -65,7 +65,7 @@ def measure(device: str, tiny: bool, flops_per_s: float, say: Callable[[dict[str
         if torch.device(device).type == "cuda":
             net.set_attention_backend(backend)
             row(f"attention by {backend}")
-            net.reset_attention_backend()
+    net.set_attention_backend("native")  # after `reset_attention_backend` the last one is still active
     full.remove()  # a hook inside would end the compiled graph
     net.compile_repeated_blocks(fullgraph=True)
     row("repeated blocks compiled")
