@@ -1,12 +1,15 @@
 """The trace player's page, and the traces it begins with: every bundled model, traced while the site is
-built."""
+built, and models at full size, which `python -m ci.gpu --parts traces` recorded on a GPU."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import shutil
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,11 @@ import inferlab
 from inferlab.models import load_language_model, load_pipeline
 from inferlab.trace import trace
 
+from . import ROOT
 from .templates import filled, wide_page
+
+sys.path.insert(0, str(ROOT))
+from ci.gpu.page import RESULTS, newest
 
 PACKAGE = Path(inferlab.__file__).parent
 
@@ -61,6 +68,13 @@ RECORDED: dict[str, tuple[str, Callable[[], Any]]] = {
     "speculation": ("Language model with a draft", lambda: _language(True)),
 }
 """Name -> (what it is called, how it is recorded); all of the models that come with the course."""
+FULL = {
+    "full-sd15": "Stable Diffusion 1.5, 512 × 512, guided",
+    "full-flux": "FLUX.1-dev, 1024 × 1024",
+    "full-wan": "Wan 2.1, 81 frames of 832 × 480",
+    "full-language": "Llama 3 8B, 2,000 tokens in, 16 out",
+}
+"""File below `ci/results/traces` -> what it is called; a recorded file without a name here is a fault."""
 
 
 def record(cache: Path, folder: Path) -> None:
@@ -88,14 +102,67 @@ def _digest() -> str:
     return total.hexdigest()[:16]
 
 
+@dataclass(frozen=True)
+class FullSize:
+    """The recorded runs at full size: where they come from, in words, and (name, title) of each."""
+
+    card: str
+    said: str
+    traces: list[tuple[str, str]]
+
+
+def unpack(folder: Path, results: Path = RESULTS) -> FullSize:
+    """The traces of full-size runs beside the others in `folder`.
+
+    Raises:
+        ValueError: the files, their names here, and the newest run that recorded traces do not agree.
+    """
+    parts, used = newest(results)
+    run, told = parts["traces"][0]
+    packed = {path.name.removesuffix(".json.gz"): path for path in (results / "traces").glob("*.json.gz")}
+    if not set(packed) == set(FULL) == set(told):
+        raise ValueError(f"traces of {run}: {sorted(told)}, files {sorted(packed)}, names {sorted(FULL)}")
+    for name in FULL:
+        data = gzip.decompress(packed[name].read_bytes())
+        phases = [event for event in json.loads(data)["traceEvents"] if event["pid"] == 1]
+        count = sum(event["ph"] in "Xi" for event in phases)
+        if count != told[name]["boundaries"]:
+            raise ValueError(f"{name} has {count} boundaries; {run} says {told[name]['boundaries']}")
+        (folder / f"{name}.json").write_bytes(data)
+    environment = dict(used)[run]
+    packages = ("torch", "diffusers", "transformers")
+    versions = ", ".join(f"{one} {environment['packages'][one]}" for one in packages)
+    card = environment["card"]["name"].removeprefix("NVIDIA ").split()[0]
+    said = f"on an {environment['card']['name']}, {environment['time'][:10]}, with {versions} (run `{run}`)"
+    return FullSize(card, said, list(FULL.items()))
+
+
 def write_player(cache: Path, pages: Path) -> None:
     """Write the player's page, and its traces."""
-    record(cache, pages / "_static" / "traces")
-    html = filled("player", traces=[(name, title) for name, (title, _) in RECORDED.items()])
-    (pages / "player.md").write_text(wide_page("Trace player", INTRO, html), "utf-8")
+    folder = pages / "_static" / "traces"
+    record(cache, folder)
+    full = unpack(folder)
+    groups = [
+        ("the course's models", [(name, title) for name, (title, _) in RECORDED.items()]),
+        (f"at full size, on an {full.card}", full.traces),
+    ]
+    html = filled("player", groups=groups)
+    below = WHERE_FROM.format(said=full.said)
+    (pages / "player.md").write_text(wide_page("Trace player", INTRO, html, below), "utf-8")
 
 
 INTRO = """\
 Every place where data crosses a boundary, in one run. What repeats from step to step is folded into one
-line. Drop a file here that `t.perfetto("run.json")` wrote, or choose one of the course's models; the file
-stays on your machine."""
+line. Drop a file here that `t.perfetto("run.json")` wrote, or choose a recorded run; the file stays on your
+machine."""
+WHERE_FROM = """\
+## Where the recorded runs come from
+
+**The course's models** are traced on a CPU while this site is built: the weights that ship with the course.
+
+**At full size**: the published architectures, recorded {said}, by `python -m ci.gpu --parts traces`. The
+weights are random numbers made on the device. Shapes, bytes and times are real; what was drawn and written
+is not. The pictures and the clip took 10 steps. *time* is Python's clock, and *device* the card's own, from
+CUDA events at a boundary's start and end; the card works later than Python asks, and may wait in between.
+The timeline's lower part shows it. [GPU numbers](gpu-numbers.md) has what else was measured there.
+"""

@@ -2,6 +2,7 @@
 smooth when it is long."""
 
 import json
+import re
 
 import pytest
 import torch
@@ -148,6 +149,25 @@ def test_every_recorded_trace_opens(site, tab):
         titles.add(page.inner_text("#player .title"))
         assert len(names(page)) > 1
     assert len(titles) >= 4
+
+
+def test_a_full_size_run_shows_the_devices_times_and_says_where_it_comes_from(site, tab):
+    page = opened(tab)
+    group = page.locator("[name=recorded] optgroup", has=page.locator("[value=full-sd15]"))
+    assert group.get_attribute("label") == "at full size, on an H200"
+    assert not page.locator("#player .lines .device").first.is_visible(), "a CPU has no device times"
+    page.select_option("[name=recorded]", "full-sd15")
+    page.wait_for_selector('#player.has-device[data-file="full-sd15.json"]')
+    row = page.locator("#player .lines .row", has=page.get_by_role("link", name="unet", exact=True))
+    assert re.fullmatch(r"[\d.]+ (µs|ms)", row.locator(".device").first.inner_text())
+    assert "(2, 4, 64, 64) float16 cuda:0" in row.locator(".in").first.inner_text()
+    row.locator(".name a").first.click()
+    assert "when the call ended" in page.inner_text("#player .detail")
+    height = page.locator("#player .timeline").evaluate("canvas => canvas.clientHeight")
+    page.locator("#player .timeline").click(position={"x": 300, "y": height - 40})
+    assert page.locator("#player .row.chosen .device").inner_text()
+    words = page.inner_text("article")
+    assert "NVIDIA H200, 2026-" in words and "gpu-2026" in words and "random numbers" in words
 
 
 def test_a_hundred_thousand_boundaries_scroll_smoothly(site, tab, tmp_path):

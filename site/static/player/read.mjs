@@ -14,6 +14,14 @@ export function readTrace(text, name = "") {
   if (!Array.isArray(data?.traceEvents)) throw new Error(`${name || "This file"} is no trace: write one with trace.perfetto("run.json").`);
   const host = data.traceEvents.filter((event) => event.pid === 1 && (event.ph === "X" || event.ph === "i"));
   if (!host.length) throw new Error(`${name || "This file"} holds no boundary.`);
+  // What the device did in a boundary stands behind it in the file, under the same name.
+  const device = new Map();
+  let last = null;
+  for (const event of data.traceEvents) {
+    if (event.ph !== "X") continue;
+    if (event.pid === 1) last = event;
+    else if (event.pid === 2 && last?.name === event.name) device.set(last, { start: event.ts, dur: event.dur ?? 0, bound: event.args?.bound ?? "" });
+  }
   const memory = data.traceEvents.filter((event) => event.ph === "C").map((event) => [event.ts, event.args.bytes]).sort((a, b) => a[0] - b[0]);
   // The outer one of two that begin together is the longer one.
   const order = host.map((event, index) => ({ event, index }))
@@ -32,7 +40,7 @@ export function readTrace(text, name = "") {
       number, name: event.name, kind: event.cat, start: event.ts, dur: event.dur ?? 0, end, thread: event.tid,
       level: stack.length, parent: stack.length ? stack.at(-1).number : null, step: args.step ?? null,
       inputs: said(args.inputs), outputs: said(args.outputs), bytes: args.bytes_out ?? null, changes: args.changes ?? [],
-      inferred: args.inferred ?? "", error: args.error ?? "",
+      inferred: args.inferred ?? "", error: args.error ?? "", device: device.get(event) ?? null,
     };
     // What is inferred has no step of its own in the file: it stands in that of the boundary before it.
     if (made.inferred) made.step = before.get(made.parent) ?? null;
@@ -41,7 +49,7 @@ export function readTrace(text, name = "") {
     return made;
   });
   const other = data.otherData ?? {};
-  return { title: other.title ?? name, file: name, steps: other.steps ?? 0, notes: other.notes ?? [], boundaries, memory };
+  return { title: other.title ?? name, file: name, steps: other.steps ?? 0, notes: other.notes ?? [], boundaries, memory, hasDevice: device.size > 0 };
 }
 
 // What must be the same for two steps to be the same: names, and the shapes and dtypes on both sides. Values may differ.

@@ -2,6 +2,8 @@
 import { differences, linesOf, readTrace } from "./read.mjs";
 
 const LINE = 30;
+const BAR = 22;
+const BOUND = { host: "had caught up with Python when the call ended", device: "still busy when Python's call had ended" };
 const place = document.querySelector("#player");
 const get = (name) => place.querySelector(name);
 const [scroller, inside, said, detail] = [".lines", ".lines > div", ".said", ".detail"].map(get);
@@ -49,7 +51,7 @@ function lineOf(line, index) {
   name.append(link);
   if (times > 1) name.append(cell("times", `× ${times}`));
   const cells = [name, cell("step", boundary.step ?? ""), cell("in", boundary.inputs, boundary.inputs),
-    cell("out", boundary.inferred || boundary.outputs, boundary.outputs), cell("bytes", bytes(boundary.bytes)), cell("time", boundary.dur ? time(boundary.dur) : "")];
+    cell("out", boundary.inferred || boundary.outputs, boundary.outputs), cell("bytes", bytes(boundary.bytes)), cell("time", boundary.dur ? time(boundary.dur) : ""), cell("device", boundary.device ? time(boundary.device.dur) : "")];
   for (const one of cells) one.setAttribute("role", "cell");
   made.append(...cells);
   return made;
@@ -87,7 +89,8 @@ function choose(number, { scroll = true, address = true } = {}) {
   if (scroll) scroller.scrollTop = Math.max(0, at * LINE - scroller.clientHeight / 2);
   if (address) history.replaceState(null, "", `#boundary-${number}`);
   const rows = [["boundary", `${boundary.name} (number ${number}${boundary.step === null ? "" : `, step ${boundary.step}`})`], ["kind", boundary.kind],
-    ["inputs", boundary.inputs], ["outputs", boundary.outputs], ["bytes out", bytes(boundary.bytes)], ["time", time(boundary.dur)],
+    ["inputs", boundary.inputs], ["outputs", boundary.outputs], ["bytes out", bytes(boundary.bytes)], ["time", boundary.dur ? time(boundary.dur) : ""],
+    ["device", boundary.device ? `${time(boundary.device.dur)}, ${BOUND[boundary.device.bound] ?? ""}` : ""],
     ["changes", boundary.changes.join(", ")], ["inferred", boundary.inferred], ["error", boundary.error]];
   detail.replaceChildren(...rows.filter(([, value]) => value).flatMap(([name, value]) => {
     const [term, text] = [document.createElement("dt"), document.createElement("dd")];
@@ -123,30 +126,42 @@ const span = () => {
   return state.ends;
 };
 
+// How many levels of boundaries the timeline shows: of the host, and again of the device below them.
+const levels = () => Math.min(4, 1 + state.trace.boundaries.reduce((most, one) => Math.max(most, one.level), 0));
+
 function drawTimeline() {
-  const [pen, width, height] = canvasOf(".timeline");
+  const shown = levels();
+  get(".timeline").style.height = `${(state.trace.hasDevice ? 2 * shown * BAR + 34 : Math.max(2, shown) * BAR + 4)}px`;
+  const [pen, width] = canvasOf(".timeline");
   const { low, high } = span();
   const toX = (at) => (((at - low) / (high - low) - state.view[0]) / (state.view[1] - state.view[0])) * width;
-  const bar = 22;
   const [plain, other, accent, ink] = ["--color-brand-content", "--color-blue-soft", "--color-accent", "--color-foreground-primary"].map(color);
+  const [paper, muted, stack] = ["--color-background-primary", "--color-foreground-muted", "--font-stack"].map(color);
   const drawnTo = [];
-  pen.font = `600 11px ${color("--font-stack")}`;
-  for (const one of state.trace.boundaries) {
-    if (one.level * bar > height) continue;
-    const [from, to] = [toX(one.start), toX(one.end)];
-    if (to < 0 || from > width) continue;
+  pen.font = `600 11px ${stack}`;
+  const draw = (one, start, end, row) => {
+    const [from, to] = [toX(start), toX(end)];
+    if (one.level >= shown || to < 0 || from > width) return;
     const chosen = one.number === state.chosen;
-    if (!chosen && to - from < 0.7 && from - (drawnTo[one.level] ?? -9) < 0.7) continue;
-    drawnTo[one.level] = to;
+    if (!chosen && to - from < 0.7 && from - (drawnTo[row] ?? -9) < 0.7) return;
+    drawnTo[row] = to;
+    const top = row * BAR + (row >= shown ? 30 : 0);
     const wide = Math.max(1, to - from - 1);
     pen.fillStyle = chosen ? accent : one.level % 2 ? plain : other;
-    pen.fillRect(from, one.level * bar, wide, bar - 3);
+    pen.fillRect(from, top, wide, BAR - 3);
     if (wide > 50) {
-      pen.fillStyle = chosen || one.level % 2 ? color("--color-background-primary") : ink;
+      pen.fillStyle = chosen || one.level % 2 ? paper : ink;
       const left = Math.max(from, 0) + 5;
       const room = Math.floor((Math.min(to, width) - left) / 6.4);
-      if (room > 3) pen.fillText(one.name.slice(0, room), left, one.level * bar + 14);
+      if (room > 3) pen.fillText(one.name.slice(0, room), left, top + 14);
     }
+  };
+  for (const one of state.trace.boundaries) draw(one, one.start, one.end, one.level);
+  if (!state.trace.hasDevice) return;
+  pen.fillStyle = muted;
+  pen.fillText("on the device", 0, shown * BAR + 20);
+  for (const one of state.trace.boundaries) {
+    if (one.device) draw(one, one.device.start, one.device.start + one.device.dur, shown + one.level);
   }
 }
 
@@ -202,6 +217,7 @@ function show(trace, second = false) {
   if (roots.length < 5) for (const one of roots) state.open.add(one.number);
   place.classList.add("loaded");
   place.dataset.file = trace.file;
+  place.classList.toggle("has-device", trace.hasDevice);
   get(".title").textContent = `${trace.title} · ${trace.steps} steps`;
   scroller.scrollTop = 0;
   detail.replaceChildren();
@@ -250,11 +266,15 @@ get(".timeline").addEventListener("click", (event) => {
   const { low, high } = span();
   const share = event.offsetX / event.target.clientWidth;
   const at = low + (state.view[0] + share * (state.view[1] - state.view[0])) * (high - low);
-  const level = Math.floor(event.offsetY / 22);
-  let best = null;
+  const shown = levels();
+  const below = event.offsetY >= shown * BAR;
+  const level = Math.floor((below ? event.offsetY - shown * BAR - 30 : event.offsetY) / BAR);
+  let [best, nearest] = [null, Infinity];
   for (const one of state.trace.boundaries) {
-    if (one.level === level && (best === null || Math.abs((one.start + one.end) / 2 - at) < Math.abs((best.start + best.end) / 2 - at))
-      && one.start <= at + 1 && one.end >= at - 1) best = one;
+    if (one.level !== level || (below && !one.device)) continue;
+    const [start, end] = below ? [one.device.start, one.device.start + one.device.dur] : [one.start, one.end];
+    const far = Math.abs((start + end) / 2 - at);
+    if (far < nearest && start <= at + 1 && end >= at - 1) [best, nearest] = [one, far];
   }
   if (best) choose(best.number);
 });
