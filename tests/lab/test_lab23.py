@@ -1,5 +1,6 @@
 """Lab 23: the engine under load is what its text says, and its solutions make the library's own decisions."""
 
+import re
 from functools import partial
 
 import pytest
@@ -17,11 +18,13 @@ from inferlab.lab.kits.service.load import (
     again,
     arrivals,
     broken_by,
+    gaps_of,
     pair_of,
     replay,
     requests_chart,
     serve_load,
     two_services,
+    waits_of,
 )
 from inferlab.models import load_language_model
 from tests.lab.labtexts import (
@@ -125,6 +128,18 @@ def test_a_shared_prefix_is_computed_once(model):
     apart, shared = (serve_load(model, load, prompts=asked, share=share) for share in (False, True))
     assert again(apart) == 0 and again(shared) == -3 * 96
     assert apart["answers"] == shared["answers"]
+
+
+def test_the_mean_stays_while_the_tail_changes_in_the_runs_that_the_lab_prints(model, capsys):
+    """What the text and the feedback say of the mean: the cell has no variant, and its clock no machine."""
+    names = {"serve_load": serve_load, "gaps_of": gaps_of, "waits_of": waits_of, "small": model}
+    exec(cell(begins="crowd = "), names)
+    said = [re.search(r"gaps of the others ([\d.]+) on average, longest +(\d+)", line).groups()
+            for line in capsys.readouterr().out.splitlines()]
+    assert [mean for mean, _ in said] == ["36.0"] * 3 and [int(tail) for _, tail in said] == [204, 84, 52]
+    runs = [serve_load(model, names["crowd"], budget=budget) for budget in (256, 64, 32)]
+    stays = [sum(one["tokens"][-1] - one["arrival"] for one in run["requests"][:4]) for run in runs]
+    assert len(set(stays)) == 1
 
 
 @pytest.mark.parametrize("fault", FAULTS)
