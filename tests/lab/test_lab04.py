@@ -27,19 +27,14 @@ def test_the_run_card_of_every_variant_is_solved_by_the_same_arithmetic(number, 
         exec(source, namespace)
     assert float(results()["run-card"]) == 3.0
 
-    n, shift = namespace["card"]["E"]["steps"], namespace["card"]["E"]["shift"]
-
-    def bent(values):
-        return [shift * s / (1 + (shift - 1) * s) for s in values]
-
-    for sigmas in ([*bent([1 - k / (n - 1) for k in range(n)]), 0],
-                   [*(round(s, 2) for s in bent([1, 0.667, 0.334, 0.001])), 0]):
-        namespace["predicted"]["sigmas"] = sigmas
-        exec(cell(check="run-card"), namespace)
-        assert float(results()["run-card"]) == 3.0
-    for sigmas, said in ((bent([1, 0.75, 0.5, 0.25, 0]), "the 0 comes after them"),
-                         ([1, 0.75, 0.5, 0.25, 0], "even")):
-        namespace["predicted"]["sigmas"] = sigmas
+    e, predicted = namespace["card"]["E"], namespace["predicted"]
+    right = predicted["controlled"]
+    assert 0 < len(right) < e["steps"]
+    assert (right[-1] + 1) / e["steps"] < e["end"] < (right[-1] + 2) / e["steps"]
+    for controlled, rows, said in (([i + 1 for i in right], e["prompts"], "counted from 0"),
+                                   ([*right, right[-1] + 1], e["prompts"], "ends after the window"),
+                                   (right, 2 * e["prompts"], "guidance comes first")):
+        predicted["controlled"], predicted["residual_rows"] = controlled, rows
         exec(cell(check="run-card"), namespace)
         assert float(results()["run-card"]) == 2.5
         assert said in told("run-card")
@@ -58,19 +53,16 @@ def graded(monkeypatch, check, **provided):
     return float(results()[check])
 
 
-def by_name(unet, step, scale, timesteps, latents, prompt_embeds, negative_embeds, guidance, control=None,
-            weight=1.0, start=0.0, end=1.0):
+def by_name(unet, step, scale, timesteps, latents, prompt_embeds, negative_embeds, guidance):
     """A right loop that calls everything by the names in the exercise's table."""
-    guided, n = guidance > 1, len(timesteps)
+    guided = guidance > 1
     embeds = torch.cat([negative_embeds, prompt_embeds]) if guided else prompt_embeds
-    for i, t in enumerate(timesteps):
+    for t in timesteps:
         seen = scale(sample=latents, t=t)
         noise_pred = unet(model_input=torch.cat([seen] * 2) if guided else seen, t=t, embeds=embeds)
         if guided:
             uncond, text = noise_pred.chunk(2)
             noise_pred = uncond + guidance * (text - uncond)
-        if control and start <= i / n and (i + 1) / n <= end:
-            noise_pred = noise_pred + weight * control(model_input=seen, t=t, noise_pred=noise_pred)
         latents = step(noise_pred=noise_pred, t=t, latents=latents)
     return latents
 
@@ -92,7 +84,6 @@ def draw_all(solver, unet, noises, steps, early=False):
 
 def test_the_names_in_the_tables_can_be_used_as_keywords(monkeypatch):
     assert graded(monkeypatch, "loop", denoise=by_name) == 3.0
-    assert graded(monkeypatch, "control", denoise_controlled=by_name) == 2.0
     assert graded(monkeypatch, "repair", draw_all=draw_all) == 3.0
 
 
