@@ -1,11 +1,11 @@
 # %% [markdown]
 # # Lab 01 · Forward noise
 #
-# A diffusion model is trained on pictures with noise in them. In this lab you add the noise. You predict what
-# one training example needs, watch how a real `StableDiffusionPipeline` makes it, measure how much of a
-# picture is left at each level, and find out why a colleague's training pairs teach nothing.
+# A diffusion model is trained on pictures with noise in them. In this lab you add the noise: you make
+# training examples with a real `StableDiffusionPipeline`, measure how much of a picture is left at each
+# level, and find out why a colleague's training pairs teach nothing.
 #
-# **Time** 40 to 55 minutes · **Points** 14, of which 5 are practice · **Reading** [Forward
+# **Time** 35 to 45 minutes · **Points** 14, of which 5 are practice · **Reading** [Forward
 # noise](../../handbook/lab01-forward-noise.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -36,8 +36,8 @@ pipe.scheduler = DDIMScheduler.from_config(pipe.scheduler.config)  # a checkpoin
 # %% [markdown]
 # ## 1 · Goal and mental model
 #
-# After this lab you can say what a training example of a diffusion model is, what the number `t` in it
-# means, and how much of the picture is left at any `t` of any schedule.
+# After this lab you can say what a training example is, what the number `t` in it means, and how much of the
+# picture is left at any `t` of any schedule.
 #
 # Adding noise is **fixed arithmetic**. It mixes clean latents $x_0$ (a picture, encoded by the pipeline's
 # VAE) with noise $\epsilon$ of the same shape:
@@ -80,20 +80,18 @@ for t in (0, 250, 500, 750, 999):
 #
 # ### Exercise 1 · What does a training step call?
 #
-# *difficulty 2 of 3 · 5 minutes · 3 points*
+# *difficulty 1 of 3 · 4 minutes · 3 points*
 #
 # **Before you run anything**, write a function that says what a *trace* of such a step will show: a record of
-# every call, with its inputs and outputs. It is graded on steps that this notebook never makes, with other
-# pictures, other sizes and other `t`.
+# every call, with its inputs and outputs. It is graded on steps that this notebook never makes.
 #
 # | argument | meaning |
 # |---|---|
 # | `timesteps` | the `t` of each picture of the batch, a list of `int`; so its length is the number of pictures |
 # | `height`, `width` | size of the pictures, in pixels |
 #
-# Returns a `dict`: the number of calls (`int`) under `"vae.encode"`, `"scheduler.add_noise"`, `"unet"`,
-# `"scheduler.step"` and `"vae.decode"`, and two shapes (tuples of `int`): `"x_t"`, of the noisy latents, and
-# `"timestep"`, of what the UNet gets for `t`.
+# Returns a `dict`: the number of calls (`int`) under `"vae.encode"`, `"scheduler.add_noise"`, `"unet"` and
+# `"scheduler.step"`, and under `"x_t"` the shape of the noisy latents, a tuple of `int`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -103,13 +101,12 @@ for t in (0, 250, 500, 750, 999):
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # What training needs is done once for the whole batch. What only *making* a picture needs is done 0 times.
-# The VAE's latents have 4 channels, and an eighth of the picture's height and width. Each picture has its own
-# <code>t</code>, so the UNet gets a vector of them.
+# The VAE's latents have 4 channels, and an eighth of the picture's height and width.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=5
+# %% exercise="forecast" provides=["forecast"] difficulty=1 minutes=4
 def forecast(timesteps, height, width):
-    """What a trace of one training step shows: calls of five boundaries, and two shapes."""
+    """What a trace of one training step shows: calls of four boundaries, and a shape."""
     ### BEGIN SOLUTION
     batch = len(timesteps)
     return {
@@ -117,9 +114,7 @@ def forecast(timesteps, height, width):
         "scheduler.add_noise": 1,
         "unet": 1,
         "scheduler.step": 0,
-        "vae.decode": 0,
         "x_t": (batch, 4, height // 8, width // 8),
-        "timestep": (batch,),
     }
     ### END SOLUTION
 
@@ -155,8 +150,7 @@ step_trace.table(level=1)
 # * **`scheduler.add_noise`** ran once. It went to level 940 as directly as to level 60. Noise is *not* added
 #   step after step;
 # * **`unet`** ran once. Nothing here goes from noise to a picture, so this is no generator;
-# * the UNet's **`timestep`** has one entry for each picture. Each entry names a level. The number of pictures
-#   is the length of the batch axis.
+# * the UNet's **`timestep`** has one entry for each picture, and each entry names a level.
 #
 # (The encoder gives 8 channels: a mean and a log-variance for each of 4. We took the mean, so that everybody
 # gets the same numbers; training draws a sample.)
@@ -164,10 +158,9 @@ step_trace.table(level=1)
 # **Reconcile.** Put your forecast beside the trace. Where they differ, the trace is right.
 
 # %% tags=["demo"]
-for name in ("vae.encode", "scheduler.add_noise", "unet", "scheduler.step", "vae.decode"):
+for name in ("vae.encode", "scheduler.add_noise", "unet", "scheduler.step"):
     print(f"{name:20s} {len(step_trace.find(name))} calls")
-print("x_t     ", tuple(step_trace.find("scheduler.add_noise")[0].outputs.shape))
-print("timestep", tuple(step_trace["unet"].inputs["timestep"].shape))
+print("x_t                 ", tuple(step_trace.find("scheduler.add_noise")[0].outputs.shape))
 
 # %% check="forecast" points=3
 from inferlab.lab import Check, reference
@@ -177,32 +170,17 @@ check = Check("forecast", points=3)
 def ask_forecast(*step):
     """The learner's forecast of a training step, once it has the form that the contract asks for."""
     got = check.learner.forecast(*step)
-    calls = ["vae.encode", "scheduler.add_noise", "unet", "scheduler.step", "vae.decode"]
-    check.true(isinstance(got, dict) and set(got) == {*calls, "x_t", "timestep"},
-               "return a dict with exactly the seven keys of the contract")
-    check.true(all(isinstance(got[key], tuple) for key in ("x_t", "timestep")),
-               "each shape is a tuple, such as (1, 2, 3); a vector of two has (2,)")
-    return {key: got[key] for key in calls}, got["x_t"], got["timestep"]
+    calls = ["vae.encode", "scheduler.add_noise", "unet", "scheduler.step"]
+    check.true(isinstance(got, dict) and set(got) == {*calls, "x_t"},
+               "return a dict with exactly the five keys of the contract")
+    check.true(isinstance(got["x_t"], tuple), "the shape is a tuple, such as (1, 2, 3)")
+    return {key: got[key] for key in calls}, got["x_t"]
 
 with check.part("the calls of the traced step", weight=1):
-    counted, _, _ = ask_forecast([60, 500, 940], 128, 128)
-    check.equal(counted, {"vae.encode": 1, "scheduler.add_noise": 1, "unet": 1, "scheduler.step": 0,
-                          "vae.decode": 0})
+    counted, _ = ask_forecast([60, 500, 940], 128, 128)
+    check.equal(counted, {"vae.encode": 1, "scheduler.add_noise": 1, "unet": 1, "scheduler.step": 0})
 ### HIDDEN TESTS
 check.score()
-
-# %% [markdown]
-# ### How well does the UNet answer?
-#
-# The training loss is the mean square of answer minus target. An answer of all zeros has a loss of about 1.
-
-# %% tags=["demo"]
-for t, said, asked in zip(timesteps.tolist(), answer.float(), noise.float(), strict=True):
-    print(f"t = {t:3d}   loss {(said - asked).square().mean():.4f}")
-
-# %% [markdown]
-# The UNet's loss is lowest at 940, where `x_t` is almost pure noise. That is no merit: at that level the
-# *noise* is easy to guess, and the *picture* is hard to guess.
 
 # %% [markdown]
 # ### One picture, many noise levels
@@ -261,14 +239,11 @@ show_source(
 show_source(
     FlowMatchEulerDiscreteScheduler.scale_noise,
     {
-        "if self.begin_index is None:":
-            "In training no begin index is set: each t is looked up in the scheduler's own list.",
         "sigma = sigmas[step_indices].flatten()": "Again one row of a table. Here the table holds sigmas.",
         "sample = sigma * noise + (1.0 - sigma) * sample":
             "The line. Here the weights themselves add up to 1, not their squares.",
     },
-    excerpts=[("if self.begin_index is None:", "step_indices = [self.index_for_timestep("),
-              ("sigma = sigmas[step_indices].flatten()", "return sample")],
+    excerpts=[("sigma = sigmas[step_indices].flatten()", "return sample")],
     checked="0.42.1",
 )
 
@@ -277,43 +252,43 @@ show_source(
 # |---|---|---|---|---|
 # | diffusion | $\sqrt{\bar\alpha_t}$ | $\sqrt{1-\bar\alpha_t}$ | the squares | $v = \sqrt{\bar\alpha_t}\,\epsilon - \sqrt{1-\bar\alpha_t}\,x_0$ |
 # | flow matching | $1 - \sigma$ | $\sigma$ | the weights | $u = \epsilon - x_0$ |
+#
+# Divide a diffusion mixture by the sum of its two weights, and it lies on the line: the same ratio, another
+# size.
 
 # %% [markdown]
 # ## 5 · Build
 #
 # ### Exercise 2 · Levels
 #
-# *difficulty 2 of 3 · 8 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
 # In another schedule, the same row number is another noise level. What can be compared is the
 # **signal-to-noise ratio**: the squared weight of the picture over the squared weight of the noise. Write
-# three functions:
+# two functions:
 #
 # | function | gets | returns |
 # |---|---|---|
 # | `snr(alphas_cumprod)` | `(T,)`, `float32`, each from 0 to below 1 | the signal-to-noise ratio at each `t`, `(T,)` |
 # | `zero_terminal(alphas_cumprod)` | `(T,)`, falling, its last entry above 0 | `(T,)`: the same schedule, bent so that the **last** entry is 0 |
-# | `line_level(alphas_cumprod)` | `(T,)`, each from 0 to 1 | the $\sigma$ of the straight line with the same signal-to-noise ratio, `(T,)` |
 #
 # `zero_terminal` is what `rescale_betas_zero_snr=True` does: the **weights of the picture**,
 # $\sqrt{\bar\alpha_t}$, are shifted so that the last one is 0, and then stretched so that the first one is
-# what it was. The library starts from `betas`; yours starts from the table.
+# what it was.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# `zero_terminal`: a shift moves the first weight too; by which factor must all weights be multiplied to bring
-# it back? `line_level`: on the line, picture and noise have the weights $1-\sigma$ and $\sigma$. What must
-# their quotient be? Does your formula also work for an entry of 0?
+# `zero_terminal`: a shift moves the first weight too. By which factor must all weights be multiplied to bring
+# it back? And the table holds the squares of the weights.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# With <code>w = alphas_cumprod.sqrt()</code>: <code>(w - w[-1]) * w[0] / (w[0] - w[-1])</code>, squared. For
-# the line, divide the two weights of the diffusion mixture by their sum: they keep their quotient, and now
-# add up to 1. The noise's share is the $\sigma$.
+# The ratio is <code>alphas_cumprod</code> over 1 minus itself. For the other function, with
+# <code>w = alphas_cumprod.sqrt()</code>: <code>(w - w[-1]) * w[0] / (w[0] - w[-1])</code>, squared.
 # </details>
 
-# %% exercise="levels" provides=["snr", "zero_terminal", "line_level"] difficulty=2 minutes=8
+# %% exercise="levels" provides=["snr", "zero_terminal"] difficulty=2 minutes=6
 def snr(alphas_cumprod):
     """Signal-to-noise ratio at each t."""
     ### BEGIN SOLUTION
@@ -328,17 +303,9 @@ def zero_terminal(alphas_cumprod):
     return ((weight - weight[-1]) * weight[0] / (weight[0] - weight[-1])) ** 2
     ### END SOLUTION
 
-
-def line_level(alphas_cumprod):
-    """The sigma of the straight line with the same signal-to-noise ratio, at each t."""
-    ### BEGIN SOLUTION
-    signal, sigma = alphas_cumprod.sqrt(), (1 - alphas_cumprod).sqrt()
-    return sigma / (signal + sigma)
-    ### END SOLUTION
-
 # %% check="levels" points=3
 import torch
-from diffusers import DDPMScheduler, FlowMatchEulerDiscreteScheduler
+from diffusers import DDPMScheduler
 from inferlab.lab import Check, close
 
 check = Check("levels", points=3)
@@ -350,11 +317,10 @@ def schedule(kind="scaled_linear", **config):
 
 with check.part("`snr` where it can be done in the head", weight=1):
     check.close(check.learner.snr(torch.tensor([0.5, 0.9, 0.2])), torch.tensor([1.0, 9.0, 0.25]), tol=1e-4)
-with check.part("the ends of `zero_terminal`, and the middle of the line", weight=1):
+with check.part("the ends of `zero_terminal`", weight=1):
     bent = check.learner.zero_terminal(schedule())
     check.tensor(bent, shape=(1000,))
     check.close([float(bent[0]), float(bent[-1])], [float(schedule()[0]), 0.0], tol=1e-5)
-    check.close(check.learner.line_level(torch.tensor([0.5])), torch.tensor([0.5]), tol=1e-5)
 ### HIDDEN TESTS
 check.score()
 
@@ -383,66 +349,31 @@ from inferlab.lab import when_written
 from inferlab.lab.kits.pipelines.noise_levels import levels_over_t
 
 with when_written("snr", "zero_terminal"):
-    sigmas = torch.arange(1, 1001) / 1000
+    sigmas = FlowMatchEulerDiscreteScheduler().sigmas[:1000].flip(0)  # of the line, from little noise to much
     curves = {name: snr(values) for name, values in all_tables().items()}
     curves["flow line"] = ((1 - sigmas) / sigmas) ** 2
     display(levels_over_t(curves, "The same t is another noise level in every schedule"))
 
 # %% [markdown]
-# Two things to see. First, a `t` without its schedule is no noise level: at one row, schedules differ by a
-# factor of more than ten. Second, the **right-hand end**: how far down does each curve go?
+# A `t` without its schedule is no noise level: at one row, schedules differ by a factor of more than ten. Now
+# look at the **right-hand end**. Is the last `t` pure noise?
 
 # %% tags=["demo"]
 with when_written("zero_terminal"):
-    for name, values in (all_tables() | {"this pipeline": table}).items():
+    for name, values in all_tables().items():
         print(f"{name:23s} weight of the picture at the last t: {values[-1] ** 0.5:.5f}")
 
 # %% [markdown]
-# ### Is the last t pure noise?
-#
-# Only where that weight is 0. Can anybody notice 0.07 of a picture? We play a game: one of **two** known
-# pictures is noised to the last `t`, and the player must say which. The player sees only the result, and
-# names the picture that is nearer to it. Blind guessing is right 50 times of 100.
-
-# %% tags=["demo"]
-first, second = clean[0].float().cpu(), clean[1].float().cpu()
-draws = torch.randn(4000, *first.shape, generator=torch.Generator().manual_seed(SEED))
-with when_written("zero_terminal"):
-    for name, values in (all_tables() | {"this pipeline": table}).items():
-        mixed = values[-1] ** 0.5 * first + (1 - values[-1]) ** 0.5 * draws
-        middle = values[-1] ** 0.5 * (first + second) / 2
-        right = ((mixed - middle) * (first - second)).sum((1, 2, 3)) > 0
-        print(f"{name:23s} right {100 * right.float().mean():.0f} times of 100")
-
-# %% [markdown]
-# With Stable Diffusion's schedule, training's "pure noise" shows which picture is in it. So the network
-# learns to use what is left: mostly the average color. But when a picture is *made*, the loop starts from
-# noise without a picture, and the network takes that noise's average, a medium grey, for the picture's. That
-# is why such models hardly ever draw a black night, and why zero-terminal schedules exist ([Lin et
+# Only where that weight is 0. With Stable Diffusion's schedule, some of the picture is left, and the network
+# learns to use it: mostly the average color. When a picture is *made*, the loop starts from noise without a
+# picture, and the network takes that noise's average, a medium grey, for the picture's. So such models hardly
+# ever draw a black night. Zero-terminal schedules exist for that reason ([Lin et
 # al.](https://arxiv.org/abs/2305.08891)).
-
-# %% [markdown]
-# ### The line, beside it
-#
-# `line_level` says where on the straight line the same level lies. The mixture there differs only in size: it
-# is the diffusion mixture, divided by the sum of its weights. The `scale_noise` of diffusers agrees:
-
-# %% tags=["demo"]
-with when_written("line_level"):
-    flow = FlowMatchEulerDiscreteScheduler()
-    t = 500
-    sigma = line_level(table)[t]
-    row = int((flow.sigmas - sigma).abs().argmin())  # the nearest level in its own list
-    on_line = flow.scale_noise(clean, flow.timesteps[row:row + 1], noise)
-    mixed = pipe.scheduler.add_noise(clean, noise, torch.tensor([t], device=lab.device))
-    divided = mixed / (table[t] ** 0.5 + (1 - table[t]) ** 0.5)
-    print(f"t = {t} is sigma = {sigma:.4f} on the line; nearest in its list: {flow.sigmas[row]:.4f}")
-    print(f"largest difference of the two mixtures: {(divided - on_line).abs().max():.4f}")
 
 # %% [markdown]
 # ### Exercise 3 · Training pairs that teach nothing
 #
-# *difficulty 3 of 3 · 8 minutes · 3 points*
+# *difficulty 3 of 3 · 7 minutes · 3 points*
 #
 # A colleague has read that noise is added step after step, a little at each, and has written just that. A
 # `beta` is the share of noise (squared weight) that one step adds.
@@ -458,7 +389,8 @@ def colleague_pair(clean, noise, timesteps, betas):
     return torch.stack(rows), noise
 
 # %% [markdown]
-# The shapes are right, and the result looks like noise. But look at its size, and at the trained UNet's loss:
+# The shapes are right, and the result looks like noise. But look at its size, and at the trained UNet's loss
+# (the mean square of answer minus target; an answer of all zeros has about 1):
 
 # %% tags=["demo"]
 betas = pipe.scheduler.betas.to(lab.device)
@@ -480,15 +412,14 @@ look_at("colleague", *colleague_pair(clean.float(), noise.float(), timesteps, be
 # deviation would then be right. But which noise would be in $x_t$, and which noise would the function return
 # as the target?
 #
-# Write `training_pair`. It returns the tuple `(x_t, target)`: two tensors shaped like `clean`, equal to the
-# library's, **for any schedule that is given as `betas`**.
+# Write `training_pair` for a network that answers with the noise. It returns the tuple `(x_t, target)`: two
+# tensors shaped like `clean`, **for any schedule that is given as `betas`**.
 #
 # | argument | meaning |
 # |---|---|
 # | `clean`, `noise` | `(B, C, H, W)`, `float32` |
 # | `timesteps` | `(B,)`, `int64`: each sample has its own |
 # | `betas` | `(T,)`, `float32`; $\bar\alpha_t$ is the product of $1-\beta$ over rows 0 to `t`, **row `t` included** |
-# | `prediction_type` | what the network learns to answer: `"epsilon"` the noise, `"sample"` the clean latents, `"v_prediction"` the velocity of section 4 |
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -499,18 +430,16 @@ look_at("colleague", *colleague_pair(clean.float(), noise.float(), timesteps, be
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # <code>alphas_cumprod = torch.cumprod(1 - betas, dim=0)</code>, its rows <code>timesteps</code> reshaped to
-# <code>(-1, 1, 1, 1)</code>, and the formula of section 1 with the <code>noise</code> that was handed in. The
-# three targets are <code>noise</code>, <code>clean</code>, and the formula of <i>v</i> with the same weights.
+# <code>(-1, 1, 1, 1)</code>, and the formula of section 1 with the <code>noise</code> that was handed in.
+# That noise is the target, too.
 # </details>
 
-# %% exercise="training-pair" provides=["training_pair"] difficulty=3 minutes=8
-def training_pair(clean, noise, timesteps, betas, prediction_type):
+# %% exercise="training-pair" provides=["training_pair"] difficulty=3 minutes=7
+def training_pair(clean, noise, timesteps, betas):
     """(x_t, target) of a batch."""
     ### BEGIN SOLUTION
     level = torch.cumprod(1 - betas, dim=0)[timesteps].reshape(-1, 1, 1, 1)
-    signal, sigma = level.sqrt(), (1 - level).sqrt()
-    targets = {"epsilon": noise, "sample": clean, "v_prediction": signal * noise - sigma * clean}
-    return signal * clean + sigma * noise, targets[prediction_type]
+    return level.sqrt() * clean + (1 - level).sqrt() * noise, noise
     ### END SOLUTION
 
 # %% check="training-pair" points=3
@@ -522,11 +451,11 @@ check = Check("training-pair", points=3)
 x0, eps = torch.randn(2, 4, 4, 8, 8, generator=torch.Generator().manual_seed(11))
 x0 = 2 * x0 + 0.5  # so that the clean latents and the noise are not alike
 
-def pair_of(rows, config, kind="epsilon"):
+def pair_of(rows, config):
     """The learner's pair for these rows of a schedule, and the schedule."""
     library = DDPMScheduler(**config)
     t = torch.tensor(rows)
-    got = check.learner.training_pair(x0[:len(rows)], eps[:len(rows)], t, library.betas, kind)
+    got = check.learner.training_pair(x0[:len(rows)], eps[:len(rows)], t, library.betas)
     check.true(isinstance(got, tuple) and len(got) == 2, "return the tuple (x_t, target)")
     for tensor in got:
         check.tensor(tensor, shape=(len(rows), 4, 8, 8))
@@ -542,58 +471,53 @@ check.score()
 
 # %% tags=["demo"]
 with when_written("training_pair"):
-    look_at("yours", *training_pair(clean.float(), noise.float(), timesteps, betas, "epsilon"))
+    look_at("yours", *training_pair(clean.float(), noise.float(), timesteps, betas))
 
 # %% [markdown]
 # ### Exercise 4 · Four languages, one system of equations
 #
-# *difficulty 2 of 3 · 6 minutes · 2 points*
+# *difficulty 2 of 3 · 5 minutes · 2 points*
 #
-# A network is trained to answer in one of four "languages". Each answer, like $x_t$, is a mixture of $x_0$
-# and $\epsilon$, with these weights:
+# A network is trained to answer in one of four "languages": `"epsilon"` (the noise), `"sample"` (the clean
+# latents), `"v_prediction"` (the velocity $v$ of section 4) or `"flow"` (the velocity $u$ of the line). Each
+# answer $y$, like $x_t$, is a mixture of $x_0$ and $\epsilon$:
 #
-# | | times $x_0$ | times $\epsilon$ |
-# |---|---|---|
-# | $x_t$, what the network saw | `signal` | `sigma` |
-# | `"epsilon"` | 0 | 1 |
-# | `"sample"` | 1 | 0 |
-# | `"v_prediction"` | `-sigma` | `signal` |
-# | `"flow"`, the velocity of the line | -1 | 1 |
+# $$x_t = \text{signal}\;x_0 + \text{sigma}\;\epsilon \qquad\qquad y = p\,x_0 + q\,\epsilon$$
 #
-# So $x_t$ and one answer are **two equations for two unknowns**. To translate, solve them for $x_0$ and
-# $\epsilon$, and mix these two with the weights of the other language.
+# These are **two equations for two unknowns**. The function solves them, and mixes $x_0$ and $\epsilon$ with
+# the weights of the language that is `wanted`. `signal` and `sigma` are two `float`, the weights in $x_t$, of
+# the diffusion mixture or of the line. Fill the two gaps:
 #
-# Write `translate_to(wanted, output, spoken, x_t, signal, sigma)`: `output` is in the language `spoken`; the
-# result, shaped like `x_t`, says the same in the language `wanted`. `signal` and `sigma` are two `float`, the
-# weights in $x_t$, of the diffusion mixture or of the line: your function need not know which. Where the two
-# equations do not determine the unknowns, raise `ValueError`.
+# * `weights`, the $(p, q)$ of each language, a `dict` with four entries;
+# * where the two equations do not determine the unknowns, raise `ValueError`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Two equations, $x_t = a\,x_0 + s\,\epsilon$ and $y = p\,x_0 + q\,\epsilon$. Multiply them so that one
-# unknown cancels when you subtract. You divide by one number. When is that number 0?
+# How much $x_0$ and how much $\epsilon$ is in "the noise"? For $v$ and $u$, look at the table of section 4.
+# And by which number does the function divide?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# With <code>det = a * q - s * p</code>: <code>x0 = (q * x_t - s * y) / det</code> and
-# <code>eps = (a * y - p * x_t) / det</code>. Raise <code>ValueError</code> when <code>det == 0</code>, then
-# return <code>p * x0 + q * eps</code> with <i>p</i> and <i>q</i> of the wanted language.
+# <code>"epsilon": (0, 1)</code>, and <code>"v_prediction": (-sigma, signal)</code>. In the second gap,
+# <code>raise ValueError(...)</code> if <code>det == 0</code>.
 # </details>
 
-# %% exercise="languages" provides=["translate_to"] difficulty=2 minutes=6
+# %% exercise="languages" provides=["translate_to"] difficulty=2 minutes=5
 def translate_to(wanted, output, spoken, x_t, signal, sigma):
-    """What `output` says, in the language `wanted`."""
+    """What `output`, an answer in the language `spoken`, says in the language `wanted`; shape of `x_t`."""
     ### BEGIN SOLUTION
     weights = {"epsilon": (0, 1), "sample": (1, 0), "v_prediction": (-sigma, signal), "flow": (-1, 1)}
+    ### END SOLUTION
     p, q = weights[spoken]
     det = signal * q - sigma * p
+    ### BEGIN SOLUTION
     if det == 0:
         raise ValueError(f"at these weights, x_t and {spoken} do not determine the picture and the noise")
+    ### END SOLUTION
     clean, noise = (q * x_t - sigma * output) / det, (signal * output - p * x_t) / det
     p, q = weights[wanted]
     return p * clean + q * noise
-    ### END SOLUTION
 
 # %% check="languages" points=2
 import torch
@@ -653,11 +577,11 @@ with when_written("translate_to"):
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# *difficulty 1 of 3 · 6 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
 # that the cell cannot read is graded by a person.
 
-# %% explain="one-example" difficulty=1 minutes=5
+# %% explain="one-example" difficulty=1 minutes=6
 %%explain one-example
 # ### BEGIN SOLUTION
 # example: add_noise mixes the noise into the latents in one sum
@@ -714,7 +638,6 @@ check.score()
 #   1, in flow matching the weights do. At the same ratio, the two mixtures differ only in size.
 # * **Four languages, one content.** With $x_t$, each answer can be translated. The exception is `epsilon` at
 #   pure noise: there it only repeats $x_t$.
-#
 
 # %% [markdown]
 # Flashcards on diffusion, for now or for another day. Some belong to later labs:
