@@ -34,14 +34,14 @@ guidance: what guidance combines, what that changes, and whose place a negative 
     takes the place of = replaces, stands in place of: the empty prompt = empty text / the prompt = my prompt
     more: in each guided pass = in every guided pass, in each pass, in each step, in each guided step / once
         after the loop = after the loop
-scale: what the line gives at a scale of 1 and at a scale of 0, and what the pipeline leaves out at 1
+scale: what the line gives at a scale of 1, and what the pipeline leaves out there
     who: guidance / a scale of # = scale #, s #, s = # / the pipeline
     gives = is: the answer with the prompt = cond, conditional answer / the answer without the prompt =
         uncond, unconditional answer
     leaves out = does without, skips: the answer with the prompt / the answer without the prompt / the step
         of the scheduler = scheduler's step, scheduler.step
     more: at a scale of # = at scale #, at s = #
-larger: for a scale of 16 instead of 4: what your runs say of saturation, variety, right pictures, UNet calls
+larger: for a scale of 16 instead of 4: what your runs say of saturation, variety and right pictures
     who: the larger scale = larger scale, scale of 16, scale 16, more guidance
     raises = increases: the saturation = colors / the variety = diversity / the number of right pictures =
         right pictures, share of right pictures / the number of UNet calls = UNet calls, calls
@@ -89,12 +89,11 @@ check.slot(lambda: words.grade(check.explanation("guidance-in-words"), "scale", 
 wanted: what the line gives at 1
     a scale of 1 | gives | the answer with the prompt | at a scale of 1
     guidance / the pipeline | gives | the answer with the prompt | +at a scale of 1
-wanted: what it gives at 0
-    a scale of 0 | gives | the answer without the prompt | at a scale of 0
-    guidance | gives | the answer without the prompt | +at a scale of 0
 wanted: what the pipeline leaves out at 1
     the pipeline | leaves out | the answer without the prompt | at a scale of 1
 true
+    a scale of 0 | gives | the answer without the prompt | at a scale of 0
+    guidance | gives | the answer without the prompt | +at a scale of 0
     a scale of 1 | leaves out | the answer without the prompt
     a scale of 0 | leaves out | the answer with the prompt
     guidance | leaves out | the answer without the prompt | +at a scale of 1
@@ -119,7 +118,7 @@ wanted: what it does to the variety
     the larger scale | lowers | the variety
 wanted: what it does to the number of right pictures
     the larger scale | lowers | the number of right pictures
-wanted: what it does to the number of UNet calls
+true
     the larger scale | leaves alone | the number of UNet calls
 false: More is not better: far along the line colors run high, and pictures become alike and wrong.
     the larger scale | lowers / leaves alone | the saturation
