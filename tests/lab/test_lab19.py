@@ -5,10 +5,14 @@ import re
 from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
+from inferlab.lab import identity, setup
+from inferlab.lab.checks.check import results
 from inferlab.lab.kits.decode.roofline import call_cost
 from inferlab.lab.kits.parallel.machines import RANKS, machine
 from inferlab.lab.kits.service.attribution import PARTS, attribution, part_times, waits
@@ -112,25 +116,46 @@ def test_every_variants_service_shows_what_the_table_of_faults_says(loaded, runs
 
 
 @pytest.mark.parametrize("variant", range(16))
-def test_on_every_variants_machine_the_smaller_latency_wins_on_both_columns(variant):
-    lab: dict = {}
+def test_on_every_variants_machine_the_plan_that_the_solution_names_has_the_smaller_latency(variant, capsys):
+    lab: dict = {"lab": SimpleNamespace(variant=lambda most: variant)}
+    exec(cell(begins="from inferlab.lab.kits.parallel.machines"), lab)
     exec(cell(exercise="parallel"), lab)
-    box = machine(variant)
+    exec(cell(begins="def latency_of"), lab)
+    box, latency = lab["box"], lab["latency_of"]
+    assert (lab["plans"]["tp"], lab["plans"]["pp"]) == (latency("TP", 4, box), latency("PP", 4, box))
+    assert all(latency("TP", ranks, box) < latency("PP", ranks, box) for ranks in (2, 4))
     slow = {**box, "step": 40 * box["step"]}
-    for one in (box, slow):
-        for ranks in RANKS[1:]:
-            plans = {plan: lab["parallel"](plan, ranks, 8, one) for plan in ("TP", "PP")}
-            wins = lab["pick"](ranks, one)
-            assert plans[wins][0] == min(latency for latency, _ in plans.values())
-            assert plans[wins][1] == max(rate for _, rate in plans.values())
-    assert [lab["pick"](ranks, box) for ranks in (2, 4)] == ["TP", "TP"]
-    assert {lab["pick"](ranks, slow) for ranks in RANKS[1:]} == {"PP"}
+    assert all(latency("PP", ranks, slow) < latency("TP", ranks, slow) for ranks in RANKS[1:])
 
 
-def test_eight_ranks_are_too_many_for_some_machines_and_not_for_others():
-    lab: dict = {}
-    exec(cell(exercise="parallel"), lab)
-    assert {lab["pick"](8, machine(variant)) for variant in range(16)} == {"TP", "PP"}
+def test_eight_ranks_are_too_many_for_some_machines_and_not_for_others(capsys):
+    better = set()
+    for variant in range(16):
+        lab: dict = {"box": machine(variant), "RANKS": RANKS}
+        exec(cell(begins="def latency_of"), lab)
+        better.add(min(("TP", "PP"), key=lambda plan, lab=lab: lab["latency_of"](plan, 8, lab["box"])))
+    assert better == {"TP", "PP"}
+
+
+@pytest.mark.parametrize("value", [torch.tensor, lambda number: torch.tensor([number]), np.float64])
+def test_a_number_of_torchs_or_numpys_is_as_right_as_pythons(value, monkeypatch):
+    here = setup.Lab(LAB, "learner 0", "bundled", "cpu", 0)
+    monkeypatch.setattr(setup, "_current", here)
+    lab: dict = {"box": machine(identity.variant("learner 0", LAB, 16))}
+    for name in ("dissect", "bounds", "parallel"):
+        exec(cell(exercise=name), lab)
+    dissect, bounds = lab["dissect"], lab["bounds"]
+
+    def valued(answers):
+        return {key: one if isinstance(one, str) else value(float(one)) for key, one in answers.items()}
+
+    for check, provided, points in (
+        ("dissect", {"dissect": lambda *a: [(name, value(one)) for name, one in dissect(*a)]}, 3.0),
+        ("bounds", {"bounds": lambda *a: valued(bounds(*a))}, 2.0),
+        ("parallel", {"plans": valued(lab["plans"])}, 2.0),
+    ):
+        exec(cell(check=check), {"lab": here, **provided})
+        assert float(results()[check]) == points
 
 
 def test_the_reconcile_demo_predicts_from_sizes_and_is_no_identity(loaded, capsys):
