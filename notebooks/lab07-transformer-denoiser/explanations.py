@@ -30,26 +30,16 @@ guidance: how each kind of guidance comes in, and what it costs
         passes, second call, second pass / a negative prompt
     is an input of = goes into: the network = transformer / the scheduler
     doubles: the number of calls = calls / the batch
-size: what twice the side does to tokens, to scores and to noise levels
-    who: twice the side = double side, twice height and width
-    multiplies: the picture tokens / the text tokens / the scores among picture tokens = scores, attention
-        scores, scores of picture tokens / the number of calls
-    moves = shifts: the noise levels = sigmas
-    leaves alone = does not change, keeps: the picture tokens / the text tokens / the scores among picture
-        tokens / the number of calls / the noise levels
-    more: by # = # times, #-fold / toward noise = toward noisy end, up / toward the picture = toward clean
-        end, down
-shape: a shape
 attended: a number
 """)
 
-# %% check="words-shape"
+# %% check="words-attended"
 from inferlab.lab.explain import typed
 
 
 @reference
 def rerun():
-    """The facts of the traced run of section 3, made again."""
+    """How many tokens took part in one attention of the traced run of section 3, made again."""
     from inferlab.models import load_pipeline
     from inferlab.trace import trace
 
@@ -57,13 +47,11 @@ def rerun():
     pipe.set_progress_bar_config(disable=True)
     with trace(pipe, depth="transformer.pos_embed") as again:
         pipe("a red circle", num_inference_steps=1, max_sequence_length=64, output_type="latent")
-    return {"shape": tuple(again["transformer"].inputs["hidden_states"].shape),
-            "attended": int(again["transformer.pos_embed"].inputs["ids"].shape[0])}
+    return int(again["transformer.pos_embed"].inputs["ids"].shape[0])
 
 
-for field in ("shape", "attended"):
-    check.slot(lambda field=field: typed(check.explanation("denoiser-in-words"), field, rerun()[field]),
-               f"`{field}:` of the traced run")
+check.slot(lambda: typed(check.explanation("denoiser-in-words"), "attended", rerun()),
+           "the tokens of one attention")
 
 # %% check="words-denoiser"
 ### FIXTURE words
@@ -141,26 +129,3 @@ false: true_cfg_scale stands in a formula after the two calls. The network is no
 false: The scheduler knows nothing of guidance.
     the embedded scale | is an input of | the scheduler
 """), "what guidance is and costs")
-
-# %% check="words-size"
-### FIXTURE words
-
-check.slot(lambda: words.grade(check.explanation("denoiser-in-words"), "size", """
-wanted: how many times as many tokens the picture has
-    twice the side | multiplies | the picture tokens | +by 4
-wanted: how many times as many scores they have
-    twice the side | multiplies | the scores among picture tokens | +by 16
-wanted: where the noise levels go
-    twice the side | moves | the noise levels | +toward noise
-true
-    twice the side | leaves alone | the text tokens / the number of calls
-false: Tokens tile the picture: they grow with its area, the square of the side.
-    twice the side | multiplies | the picture tokens | by #
-false: Every token of the picture scores every other: four times the tokens, sixteen times the scores.
-    twice the side | multiplies | the scores among picture tokens | by #
-false: The prompt and the steps do not know the size of the picture.
-    twice the side | multiplies | the text tokens / the number of calls
-false: More tokens, a larger mu: the noise levels are bent toward the noisy end.
-    twice the side | leaves alone | the noise levels
-    twice the side | moves | the noise levels | toward the picture
-"""), "what a larger picture changes")

@@ -22,7 +22,6 @@ def traced(runs):
                  output_type="latent")
         at = run["transformer"]
         found.append({"calls": at.calls, "hidden_states": tuple(at.inputs["hidden_states"].shape),
-                      "img_ids": tuple(at.inputs["img_ids"].shape),
                       "attended": int(run["transformer.pos_embed"].inputs["ids"].shape[0])})
     return found
 
@@ -35,9 +34,8 @@ with check.part("the tokens of three prompts at 96x160, 24 text tokens", weight=
     check.mistake("a token covers a patch of 2x2 latents: 16 pixels a side, not 8",
                   when=got["hidden_states"][1] == 240)
     check.mistake("the text's tokens stand in the same attention as the picture's",
-                  when=got["attended"] == want["img_ids"][0])
-    check.mistake("position ids are shared by the batch", when=got["img_ids"] == (3, *want["img_ids"]))
-    check.equal({**got, "calls": 0}, {**want, "calls": 0})
+                  when=got["attended"] == want["hidden_states"][1])
+    check.equal({**got, "calls": 0, "score_bytes": 0}, {**want, "calls": 0, "score_bytes": 0})
 with check.part("the tokens of twice the side", weight=1):
     small, large = (ask_forecast(1, side, side, 1, 16, 1.0, None)["hidden_states"] for side in (128, 256))
     check.mistake("tokens grow with the area, not with the side: twice the side, four times the tokens",
@@ -56,48 +54,32 @@ with check.part("calls with one kind of guidance, with both, and with half of th
     check.equal([g["calls"] for g in got], [w["calls"] for w in want])
     check.equal(got[1]["hidden_states"][0], want[1]["hidden_states"][0])
 with check.part("bytes of the scores at sizes that nobody ran", weight=1):
-    for height, width, text_tokens, batch, heads, dtype in (
-            (1024, 1024, 512, 1, 24, torch.bfloat16), (768, 1360, 256, 2, 24, torch.float32)):
+    for height, width, text_tokens, batch in ((1024, 1024, 512, 1), (768, 1360, 256, 2)):
         count = (height // 16) * (width // 16)
-        q, k = torch.empty(2, batch, heads, count + text_tokens, 1, dtype=dtype, device="meta")
+        q, k = torch.empty(2, batch, 4, count + text_tokens, 1, device="meta")
         want = (q @ k.mT).nbytes
-        got = check.number(
-            check.learner.score_bytes(height, width, text_tokens, batch, heads, dtype.itemsize),
-            "score_bytes returns a number of bytes")
+        got = check.number(ask_forecast(batch, height, width, 4, text_tokens, 1.0, None)["score_bytes"],
+                           "score_bytes is a number of bytes")
         check.mistake("every token looks at every token: the number of tokens counts twice",
                       when=got == want // (count + text_tokens))
         check.mistake("this is cross-attention, picture to text; here both stand in one sequence",
-                      when=got == batch * heads * count * text_tokens * dtype.itemsize)
-        check.mistake("the text's tokens take part, too",
-                      when=got == batch * heads * count**2 * dtype.itemsize)
-        check.mistake("each head has scores of its own", when=got == want // heads)
+                      when=got == batch * 4 * count * text_tokens * 4)
+        check.mistake("the text's tokens take part, too", when=got == batch * 4 * count**2 * 4)
+        check.mistake("each head has scores of its own", when=got == want // 4)
         check.true(got == want, "another number of bytes than the scores of these tokens have")
 
-# %% check="pack"
-check.mistake("the channels come first in a token, then the places of its patch",
-              when=close(got, grid(1, 4, 4, 4).reshape(1, 4, 2, 2, 2, 2).permute(0, 2, 4, 3, 5, 1)
-                         .reshape(1, 4, 16)))
-check.mistake("a reshape alone cuts the grid into runs of 16 numbers, not into patches",
-              when=close(got, grid(1, 4, 4, 4).reshape(1, 4, 16)))
+# %% check="unpack"
+packed = FluxPipeline._pack_latents(grid(1, 4, 4, 4), 1, 4, 4, 4)
+check.mistake("a reshape alone cuts the tokens into rows, not into patches",
+              when=close(got, packed.reshape(1, 4, 4, 4)))
 
-# %% check="pack"
-with check.part("a batch of two, higher than wide", weight=1):
-    given = grid(2, 3, 8, 4)
-    got, want = check.learner.pack(given), FluxPipeline._pack_latents(given, 2, 3, 8, 4)
-    check.tensor(got, shape=(2, 8, 12))
-    check.mistake("tokens run along a row of patches first; yours run down a column",
-                  when=close(got, given.reshape(2, 3, 4, 2, 2, 2).permute(0, 4, 2, 1, 3, 5)
-                             .reshape(2, 8, 12)))
-    check.equal(got, want)
-with check.part("tokens back to a grid that is wider than high", weight=2):
+# %% check="unpack"
+with check.part("two latents that are wider than high", weight=1):
     given = grid(2, 3, 4, 12)
     packed = FluxPipeline._pack_latents(given, 2, 3, 4, 12)
     got = check.learner.unpack(packed, 4, 12)
     check.tensor(got, shape=(2, 3, 4, 12))
     patches = packed.reshape(2, 2, 6, 3, 2, 2)
-    check.mistake("the numbers of a token are channels of 2x2 places, not places of channels",
-                  when=close(got, packed.reshape(2, 2, 6, 2, 2, 3).permute(0, 5, 1, 3, 2, 4)
-                             .reshape(2, 3, 4, 12)))
     check.mistake("row and column inside the patch have changed places",
                   when=close(got, patches.permute(0, 3, 1, 5, 2, 4).reshape(2, 3, 4, 12)))
     check.equal(got, given)
@@ -109,7 +91,7 @@ check.mistake("both features of a pair stand beside each other: repeat each angl
               "not the whole list twice", when=close(got[0][2], halves.cos(), tol=1e-4))
 
 # %% check="rotary"
-with check.part("rows and columns, each with its own features", weight=2):
+with check.part("rows and columns, each with its own features", weight=1):
     spots = torch.tensor([[0.0, r, c] for r in range(3) for c in range(5)])
     for features in ((8, 12, 12), (4, 6, 10)):
         got, want = table_of(spots, features), FluxPosEmbed(10000, features)(spots)
@@ -129,26 +111,21 @@ with check.part("the text's tokens are not turned", weight=1):
     check.mistake("the text's tokens have ids of zero: number them, and you have moved them into the picture",
                   when=not close(got[1], torch.zeros(4, 32)))
     check.equal(got, (torch.ones(4, 32), torch.zeros(4, 32)))
-with check.part("three axes in use, places between the grid's, another theta", weight=2):
+with check.part("three axes in use, places between the grid's, another theta", weight=1):
     spots = torch.tensor([[0.5, 3.0, 7.25], [2.0, 0.25, 1.0], [300.0, 64.0, 127.0]])
     got = table_of(spots, (4, 8, 4), 500.0)
     check.mistake("theta is an argument", when=close(got, FluxPosEmbed(10000, (4, 8, 4))(spots), tol=1e-4))
     check.close(got, FluxPosEmbed(500, (4, 8, 4))(spots), tol=1e-4)
 
 # %% check="double-block"
-check.mistake("the text comes first in what a block returns",
-              when=got[0].shape == got[1].shape and close(got, want[::-1], tol=1e-4))
-
-# %% check="double-block"
-def assembled(block, given, order=("text", "picture"), joint=True, plus=1, gates=True, residual=True,
-              fresh=True, turned=True, both_change=True):
+def assembled(block, given, order=("text", "picture"), joint=True, turned=True):
     """The block from its parts; the switches bring mistakes back, one at a time."""
     parts, (picture, text, temb, rotary) = block_parts(block), given
     now, size = {"text": text, "picture": picture}, {"text": text.shape[1], "picture": picture.shape[1]}
     six = {name: parts[name]["modulation"](temb) for name in now}
 
     def modulated(name, x, shift, scale):
-        return (plus + scale) * parts[name]["norm"](x) + shift
+        return (1 + scale) * parts[name]["norm"](x) + shift
 
     made = {name: parts[name]["qkv"](modulated(name, now[name], *six[name][:2])) for name in now}
     start = {"text": 0, "picture": size["text"]}
@@ -162,34 +139,23 @@ def assembled(block, given, order=("text", "picture"), joint=True, plus=1, gates
         mixed |= dict(zip(group, out, strict=True))
     for name, x in list(now.items()):
         _, _, gate, shift2, scale2, gate2 = six[name]
-        gate, gate2 = (gate, gate2) if gates else (1, 1)
-        first = residual * x + gate * parts[name]["out"](mixed[name])
-        now[name] = first + gate2 * parts[name]["mlp"](modulated(name, first if fresh else x, shift2, scale2))
-    return now["text"] if both_change else text, now["picture"]
+        first = x + gate * parts[name]["out"](mixed[name])
+        now[name] = first + gate2 * parts[name]["mlp"](modulated(name, first, shift2, scale2))
+    return now["text"], now["picture"]
 
 
-with check.part("attention over both streams, turned by position", weight=3):
-    block, given = made_block(2, 32, 16), inputs_of(2, 2, 3, 4, 5, 32, 16)
-    got, want = ask_block(block, given), block(*given)
-    for message, switch in (
-            ("each stream attended to itself: text and picture meet in one attention", {"joint": False}),
-            ("the picture stands before the text in your sequence, and the rotary table says otherwise",
-             {"order": ("picture", "text")}),
-            ("queries and keys were not turned: the tokens do not know where they are", {"turned": False}),
-            ("the text is no fixed condition: its tokens leave the block changed", {"both_change": False})):
-        check.mistake(message, when=close(got, assembled(block, given, **switch), tol=1e-4))
-    check.close(got, want, tol=1e-4)
-with check.part("modulation, gates and what is added to what", weight=4):
-    block, given = made_block(3, 24, 8), inputs_of(3, 1, 2, 5, 3, 24, 8)
-    got, want = ask_block(block, given), block(*given)
-    for message, switch in (
-            ("the scale is added to 1: a scale of zero leaves the tokens as they are", {"plus": 0}),
-            ("the gates are missing: they say how much of attention and MLP is let through",
-             {"gates": False}),
-            ("attention is added to the tokens; it does not replace them", {"residual": False}),
-            ("the MLP reads the tokens after attention was added, normalized anew", {"fresh": False})):
-        check.mistake(message, when=close(got, assembled(block, given, **switch), tol=1e-4))
-    check.close(got, want, tol=1e-4)
+with check.part("attention over both streams, turned by position", weight=2):
+    for block, given in ((made_block(2, 32, 16), inputs_of(2, 2, 3, 4, 5, 32, 16)),
+                         (made_block(3, 24, 8), inputs_of(3, 1, 2, 5, 3, 24, 8))):
+        got, want = ask_block(block, given), block(*given)
+        for message, switch in (
+                ("each stream attended to itself: text and picture meet in one attention", {"joint": False}),
+                ("the picture stands before the text in your sequence, and the rotary table says otherwise",
+                 {"order": ("picture", "text")}),
+                ("queries and keys were not turned: the tokens do not know where they are",
+                 {"turned": False})):
+            check.mistake(message, when=close(got, assembled(block, given, **switch), tol=1e-4))
+        check.close(got, want, tol=1e-4)
 
 # %% check="flow"
 check.mistake("the noise level falls, so sigma_next - sigma is negative: you walked toward the noise",
@@ -259,59 +225,15 @@ with check.part("a step of the library's scheduler", weight=1):
         got = check.learner.flow_step(speed, moving, before, after)
         check.close(got, scheduler.step(speed, scheduler.timesteps[k], moving).prev_sample)
 
-# %% check="guided"
-check.mistake("guidance that is embedded costs no second pass: one call is enough", when=len(asked) > 1)
-check.mistake("the network was not told the guidance", when=asked and asked[0][1] != 3.5)
-
-# %% check="guided"
-with check.part("true guidance, above 1 and with a negative prompt", weight=2):
-    got = observed(no_text, 2.5, 4.0)
-    told_both = [answer(state, 0.7, 2.5, text) for text in (no_text, mine_text)]
-    check.mistake("the negative prompt was never asked about: true guidance is a second call",
-                  when=len(asked) == 1)
-    check.mistake("the embedded scale stands in no formula: true_cfg_scale does",
-                  when=close(got, told_both[0] + 2.5 * (told_both[1] - told_both[0]), tol=1e-4))
-    check.mistake("the second call is told the same guidance as the first",
-                  when=len({call[1] for call in asked}) == 2)
-    check.mistake("guidance moves away from the negative prompt: yours moves away from the prompt",
-                  when=close(got, told_both[1] + 4.0 * (told_both[0] - told_both[1]), tol=1e-4))
-    check.mistake("you started from the prompt's velocity: that is true_cfg_scale plus one",
-                  when=close(got, told_both[1] + 4.0 * (told_both[1] - told_both[0]), tol=1e-4))
-    check.equal(len(asked), 2)
-    check.close(got, told_both[0] + 4.0 * (told_both[1] - told_both[0]), tol=1e-4)
-with check.part("one of the two is missing: one call, whatever the scales are", weight=1):
-    for negative, guidance, true_cfg_scale in ((None, 3.5, 4.0), (no_text, 3.5, 1.0), (no_text, 1.0, 1.0)):
-        got = observed(negative, guidance, true_cfg_scale)
-        check.mistake("a second call whose result cancels out: twice the work for the same velocity",
-                      when=len(asked) > 1)
-        check.close(got, answer(state, 0.7, guidance, mine_text))
-
 # %% check="diagnosis"
 @reference
 def truth(number):
-    """Boundary, fault and the first two numbers that differ, of one variant."""
-    import torch
-
+    """Boundary and fault of one variant."""
     from inferlab.lab.identity import scattered
-    from inferlab.lab.kits.pipelines.misbuilt import MISBUILT, misbuilt
-    from inferlab.models import load_pipeline
-    from inferlab.trace import trace
+    from inferlab.lab.kits.pipelines.misbuilt import MISBUILT
 
     fault = scattered(MISBUILT)[number]
-    name = MISBUILT[fault]
-    sound = load_pipeline("bundled", "cpu", family="flux")
-    sound.set_progress_bar_config(disable=True)
-    outputs = []
-    for pipe in (sound, misbuilt(sound, number)):
-        with trace(pipe, depth=name, keep=name) as run:
-            pipe("a large red circle left of a small blue square", num_inference_steps=4, guidance_scale=3.5,
-                 max_sequence_length=64, generator=torch.Generator().manual_seed(0), output_type="pil")
-        value = pipe.scheduler.sigmas if name.startswith("scheduler") else run[name][0].kept.outputs
-        outputs.append(value if isinstance(value, tuple) else (value,))
-    a, b = next((a, b) for a, b in zip(*outputs, strict=True) if not torch.equal(a, b))
-    k = int((a != b).flatten().nonzero()[0])
-    return {"boundary": name, "fault": fault, "healthy": float(a.flatten()[k]),
-            "broken": float(b.flatten()[k])}
+    return {"boundary": MISBUILT[fault], "fault": fault}
 
 
 with check.part("the boundary at which it begins", weight=1):
@@ -321,14 +243,7 @@ with check.part("the boundary at which it begins", weight=1):
     check.mistake("the transformer answers as its parts make it: look inside, and before it",
                   when=got["boundary"] == "transformer")
     check.true(got["boundary"] == want["boundary"],
-               "at that boundary nothing is wrong yet, or it is wrong already: walk from the run's beginning")
+               "at that boundary nothing is wrong yet, or it is wrong already: look where it begins")
 with check.part("which of the nine it is", weight=2):
     check.true(diagnosed()["fault"] == want["fault"],
                "another fault would have left these numbers: compare them with what your functions say")
-with check.part("the two numbers that prove it", weight=1):
-    got = diagnosed()
-    check.mistake("healthy and broken have changed places",
-                  when=not close(want["healthy"], want["broken"], tol=1e-3)
-                  and close([got["broken"], got["healthy"]], [want["healthy"], want["broken"]], tol=1e-3))
-    check.close([check.number(got["healthy"]), check.number(got["broken"])],
-                [want["healthy"], want["broken"]], tol=1e-3)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from inferlab.lab.identity import of_variant
+from inferlab.trace import trace
 
 from .mislabeled import rebuilt
 
@@ -58,6 +59,45 @@ def misbuilt(pipe: FluxPipeline, variant: int) -> FluxPipeline:
     broken = rebuilt(pipe, parts)
     broken.default_sample_size = pipe.default_sample_size
     return of_own_class(broken, method)
+
+
+WATCHED = ["_prepare_latent_image_ids", "scheduler.set_timesteps", "transformer.time_text_embed",
+           "transformer.pos_embed", "transformer.transformer_blocks.*", "_unpack_latents"]
+
+#: one run's boundaries in order, each with the tensors that came out of it
+Values = list[tuple[str, list[torch.Tensor]]]
+
+
+def recorded(pipe: FluxPipeline) -> tuple[Any, Any, Values]:
+    """A run of four steps: its trace, which kept values, its picture, and what came out of each boundary."""
+    with torch.no_grad(), trace(pipe, depth=WATCHED, keep=WATCHED) as run:
+        picture = pipe("a large red circle left of a small blue square", num_inference_steps=4,
+                       guidance_scale=3.5, max_sequence_length=64,
+                       generator=torch.Generator().manual_seed(0)).images[0]
+    values = [(b.name, tensors(b.kept.outputs)) for b in run.boundaries if hasattr(b, "kept")]
+    # a scheduler's noise levels are an attribute, not an output
+    return run, picture, [(name, [pipe.scheduler.sigmas] if name == "scheduler.set_timesteps" else found)
+                          for name, found in values]
+
+
+def first_difference(healthy: Values, sick: Values) -> tuple[str, torch.Tensor, torch.Tensor]:
+    """The first boundary whose tensors differ, and its first two tensors that do.
+
+    Raises:
+        ValueError: if all values are equal.
+    """
+    for (name, good), (_, bad) in zip(healthy, sick, strict=True):
+        for one, other in zip(good, bad, strict=True):
+            if not torch.equal(one, other):
+                return name, one, other
+    raise ValueError("all values are equal")
+
+
+def tensors(value: Any) -> list[torch.Tensor]:
+    """The tensors inside a value, in order."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [t for item in value for t in tensors(item)] if isinstance(value, list | tuple) else []
 
 
 def of_own_class(thing: Any, methods: dict[str, Any]) -> Any:
