@@ -103,7 +103,7 @@ true
     tiling / a tile | leaves alone | the shape
 false: A tile sees nothing of its neighbors, so its means are its own.
     * | takes its means over | the whole picture
-false: Tiling is not lossless. Compare the means of the quarters, whole and in tiles.
+false: Tiling is not lossless. Compare the means of the halves, whole and in tiles.
     * | leaves alone | the colors
 false: The tiles are put together to the same shape.
     * | changes | the shape

@@ -2,11 +2,11 @@
 # # Lab 05 · Latents
 #
 # The denoiser of Stable Diffusion never sees a picture. A VAE translates: pictures into latents before the
-# loop, latents into pictures after it. In this lab you predict what an image-to-image call does with a
-# picture, trace the call, find out what the four channels are and what the number 0.18215 is for, see which
-# part removes noise, and repair a colleague's inpainting.
+# loop, latents into pictures after it. In this lab you trace a picture's way into the loop and out of it,
+# find out what the four channels are and what the number 0.18215 is for, see which part removes noise, and
+# repair a colleague's inpainting.
 #
-# **Time** 40 to 60 minutes, and 10 more for what is optional · **Points** 14, of which 4 are practice
+# **Time** 35 to 45 minutes, and 15 more for what is optional · **Points** 14, of which 4 are practice
 # (exercise 2) · **Reading**
 # [Latents](../../handbook/lab05-latents.md) in the handbook, before you start
 
@@ -60,7 +60,7 @@ for name in ("latent_channels", "scaling_factor", "shift_factor", "sample_size")
     print(f"{name:30}{vae.config[name]}")
 
 # %% [markdown]
-# `shift_factor` is `None` in Stable Diffusion: nothing is shifted. FLUX has one.
+# `shift_factor` is `None` in Stable Diffusion: nothing is shifted, as with a shift of 0. FLUX has one.
 
 # %% [markdown]
 # ![Two rows of one picture at four noise levels. In the first row it dissolves into colored blotches; in
@@ -73,59 +73,54 @@ for name in ("latent_channels", "scaling_factor", "shift_factor", "sample_size")
 # ## 2 · Predict
 #
 # **Image-to-image** begins with a picture instead of pure noise. The pipeline encodes the picture, adds
-# noise, and starts the loop there. `strength`, from 0 to 1, is the share of the steps that the loop makes: 10
-# steps with a strength of 0.3 are the last 3 of 10.
+# noise, and starts the loop there: with `strength=0.5` it makes only the last half of its steps.
 #
 # ### Exercise 1 · What does an image-to-image call do?
 #
-# *difficulty 2 of 3 · 5 minutes · 3 points*
+# *difficulty 1 of 3 · 4 minutes · 3 points*
 #
 # **Before you run anything**, write a function that says what a trace of such a call will show. It is graded
-# on calls that this notebook never makes, with other numbers of pictures, other sizes and other strengths.
-# (Guidance doubles the UNet's batch, see lab 02; this exercise does not ask for it.)
+# on calls that this notebook never makes.
 #
 # | argument | meaning |
 # |---|---|
 # | `pictures` | how many pictures, and prompts, in one call (`int`) |
-# | `height`, `width` | size of the pictures in pixels; they need **not** be multiples of 8: the pipeline first rounds them down to multiples of 8 |
-# | `steps`, `strength` | as in the call; `steps * strength` is a whole number of steps |
+# | `height`, `width` | size of the pictures in pixels, multiples of 8 |
+# | `steps` | how many steps the loop makes |
 #
-# Returns a `dict`: the number of calls (`int`) under `"vae.encode"`, `"unet"` and `"vae.decode"`, and three
-# shapes (tuples of `int`): `"moments"`, the encoder network's output, `"latents"`, the loop's state (not
-# doubled), and `"picture"`, the decoder's output.
+# Returns a `dict`: the number of calls (`int`) under `"vae.encode"` and `"vae.decode"`, and two shapes
+# (tuples of `int`): `"moments"`, the encoder network's output, and `"latents"`, the loop's state (without
+# the doubling for guidance).
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Does the loop ever use the VAE? How long must a side be, so that it can be cut into places of 8 pixels? And
-# for each number of the latents, how many numbers does the encoder give?
+# Does the loop ever use the VAE? And for each number of the latents, how many numbers does the encoder give?
+# (See the table of section 1.)
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# The VAE is called once before the loop and once after it, each time for all pictures together. A side is
-# rounded down to a multiple of 8, so it has <code>height // 8</code> places. The moments have 8 channels
-# (means and log-variances), the latents 4, the picture 3.
+# The VAE is called once before the loop and once after it, each time for all pictures together. A side has
+# <code>height // 8</code> places. The moments have 8 channels (means and log-variances), the latents 4.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=5
-def forecast(pictures, height, width, steps, strength):
-    """What a trace of one image-to-image call shows: calls of three boundaries, and three shapes."""
+# %% exercise="forecast" provides=["forecast"] difficulty=1 minutes=4
+def forecast(pictures, height, width, steps):
+    """What a trace of one image-to-image call shows: calls of two boundaries, and two shapes."""
     ### BEGIN SOLUTION
     high, wide = height // 8, width // 8
     return {
         "vae.encode": 1,
-        "unet": round(steps * strength),
         "vae.decode": 1,
         "moments": (pictures, 8, high, wide),
         "latents": (pictures, 4, high, wide),
-        "picture": (pictures, 3, 8 * high, 8 * wide),
     }
     ### END SOLUTION
 
 # %% [markdown]
 # ## 3 · Trace
 #
-# Two scenes, their captions, half of ten steps:
+# Two scenes, their captions, and the last half of ten steps:
 
 # %%
 from inferlab.trace import trace
@@ -154,12 +149,11 @@ run.table(level=2)
 # **Reconcile.** Put your forecast beside the trace. Where they differ, the trace is right.
 
 # %% tags=["demo"]
-for name in ("vae.encode", "unet", "vae.decode"):
+for name in ("vae.encode", "vae.decode"):
     print(f"{name:12} {len(run.find(name))} calls")
 facts = run.facts()
 print("moments     ", facts["vae.encode.outputs.latent_dist.parameters.shape"])
 print("latents     ", facts["scheduler.add_noise.outputs.shape"])
-print("picture     ", facts["vae.decode.outputs.shape"])
 
 # %% check="forecast" points=3
 from inferlab.lab import Check, reference
@@ -169,15 +163,15 @@ check = Check("forecast", points=3)
 def ask_forecast(*call):
     """The learner's forecast of a call, once it has the form that the contract asks for."""
     got = check.learner.forecast(*call)
-    calls, shapes = ["vae.encode", "unet", "vae.decode"], ["moments", "latents", "picture"]
+    calls, shapes = ["vae.encode", "vae.decode"], ["moments", "latents"]
     check.true(isinstance(got, dict) and set(got) == {*calls, *shapes},
-               "return a dict with exactly the six keys of the contract")
+               "return a dict with exactly the four keys of the contract")
     check.true(all(isinstance(got[key], tuple) for key in shapes), "each shape is a tuple of four numbers")
     return {key: got[key] for key in calls}, {key: got[key] for key in shapes}
 
 with check.part("the calls of the traced run", weight=1):
-    counted, _ = ask_forecast(2, 128, 128, 10, 0.5)
-    check.equal(counted, {"vae.encode": 1, "unet": 5, "vae.decode": 1})
+    counted, _ = ask_forecast(2, 128, 128, 5)
+    check.equal(counted, {"vae.encode": 1, "vae.decode": 1})
 ### HIDDEN TESTS
 check.score()
 
@@ -232,19 +226,14 @@ from inferlab.lab import show_source
 show_source(
     StableDiffusionImg2ImgPipeline.prepare_latents,
     {
-        "if image.shape[1] == 4:":
-            "An input with four channels counts as latents and is not encoded, even a picture with alpha.",
         "init_latents = retrieve_latents(self.vae.encode(image), generator=generator)":
             "A random sample, not the mean: `retrieve_latents` samples unless it is told otherwise.",
         "init_latents = self.vae.config.scaling_factor * init_latents":
             "From the VAE's latents to the denoiser's. Stable Diffusion shifts nothing.",
-        "noise = randn_tensor(shape, generator=generator, device=device, dtype=dtype)":
-            "The second use of the generator, after the sample above.",
         "init_latents = self.scheduler.add_noise(init_latents, noise, timestep)":
             "Adds noise, at the loop's first level, to latents that have the denoiser's scale.",
     },
-    excerpts=[("if image.shape[1] == 4:", "init_latents = image"),
-              ("init_latents = retrieve_latents(self.vae.encode(image), generator=generator)",
+    excerpts=[("init_latents = retrieve_latents(self.vae.encode(image), generator=generator)",
                "init_latents = self.vae.config.scaling_factor * init_latents"),
               ("shape = init_latents.shape", "return latents")],
     checked="0.42.1",
@@ -265,7 +254,7 @@ show_source(
         "x = self.mean + self.std * sample": "A new random sample each time, unless you give a generator.",
     },
     excerpts=[("self.parameters = parameters", "self.std = torch.exp(0.5 * self.logvar)"),
-              ("def sample(self, generator", "return x")],
+              ("x = self.mean + self.std * sample", "return x")],
     checked="0.42.1",
 )
 
@@ -274,18 +263,15 @@ show_source(
 #
 # ### Exercise 2 · The contract
 #
-# *difficulty 2 of 3 · 8 minutes · 4 points*
+# *difficulty 2 of 3 · 6 minutes · 4 points*
 #
 # Write the contract's *scale* and *spread* as three functions:
 #
 # | function | gets | returns |
 # |---|---|---|
-# | `measure(latents)` | a VAE's latents, `(B, C, h, w)` | the tuple `(shift, scale)` of two `float` that brings them to a mean of 0 and a standard deviation of 1 |
-# | `to_model(moments, draw, shift, scale)` | an encoder's output, `(B, 2C, h, w)`; `draw`, noise of shape `(B, C, h, w)` for a sample, or `None` for the mode; `shift` may be `None` | the denoiser's latents, `(B, C, h, w)` |
-# | `to_vae(latents, shift, scale)` | the denoiser's latents; `shift` may be `None` | the VAE's latents, of the same shape |
-#
-# `shift` and `scale` are numbers for all channels together, as in `AutoencoderKL`. (Wan's video VAE has a
-# mean and a standard deviation for *each* channel, `latents_mean` and `latents_std`.)
+# | `measure(latents)` | a VAE's latents, `(B, C, h, w)` | the `scale`, a `float`, that brings them to a standard deviation of 1 |
+# | `to_model(moments, draw, shift, scale)` | an encoder's output, `(B, 2C, h, w)`; `draw`, noise of shape `(B, C, h, w)` for a sample, or `None` for the mode | the denoiser's latents, `(B, C, h, w)` |
+# | `to_vae(latents, shift, scale)` | the denoiser's latents | the VAE's latents, of the same shape |
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -295,33 +281,34 @@ show_source(
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>mean, logvar = moments.chunk(2, dim=1)</code>; a draw is
-# <code>mean + (0.5 * logvar).exp() * draw</code>. Then <code>(latents - (shift or 0)) * scale</code>, and
-# back <code>latents / scale + (shift or 0)</code>. Measured: the mean, and 1 over the standard deviation.
+# The mode is <code>mean</code>, a sample is <code>mean + (0.5 * logvar).exp() * draw</code>. Then
+# <code>(latents - shift) * scale</code>, and back <code>latents / scale + shift</code>. Measured is 1 over
+# <code>latents.std()</code>.
 # </details>
 
-# %% exercise="contract" provides=["measure", "to_model", "to_vae"] difficulty=2 minutes=8
+# %% exercise="contract" provides=["measure", "to_model", "to_vae"] difficulty=2 minutes=6
 def measure(latents):
-    """(shift, scale) that bring these latents to mean 0 and standard deviation 1."""
+    """The scale that brings these latents to a standard deviation of 1."""
     ### BEGIN SOLUTION
-    return float(latents.mean()), 1 / float(latents.std())
+    return 1 / float(latents.std())
     ### END SOLUTION
 
 
 def to_model(moments, draw, shift, scale):
     """The denoiser's latents, from an encoder's answer."""
+    mean, logvar = moments.chunk(2, dim=1)
     ### BEGIN SOLUTION
-    latents, logvar = moments.chunk(2, dim=1)
+    latents = mean
     if draw is not None:
-        latents = latents + (0.5 * logvar).exp() * draw
-    return (latents - (shift or 0)) * scale
+        latents = mean + (0.5 * logvar).exp() * draw
+    return (latents - shift) * scale
     ### END SOLUTION
 
 
 def to_vae(latents, shift, scale):
     """The VAE's latents, from the denoiser's."""
     ### BEGIN SOLUTION
-    return latents / scale + (shift or 0)
+    return latents / scale + shift
     ### END SOLUTION
 
 # %% check="contract" points=4
@@ -338,10 +325,10 @@ def said(seed, channels, batch=2):
 
 with check.part("the mode, scaled, and back", weight=1):
     moments_said, mean_said, _, _ = said(1, 4)
-    got = check.learner.to_model(moments_said, None, None, 0.5)
+    got = check.learner.to_model(moments_said, None, 0.0, 0.5)
     check.tensor(got, shape=(2, 4, 6, 5))
     check.close(got, mean_said * 0.5, tol=1e-5)
-    check.close(check.learner.to_vae(got, None, 0.5), mean_said, tol=1e-5)
+    check.close(check.learner.to_vae(got, 0.0, 0.5), mean_said, tol=1e-5)
 ### HIDDEN TESTS
 check.score()
 
@@ -358,47 +345,31 @@ from inferlab.models.full_transformers import FLUX_VAE
 
 others = render(sample_scenes(16, torch.Generator().manual_seed(SEED + 1)), side).to(lab.device, vae.dtype)
 many = torch.cat([vae.encode(part * 2 - 1).latent_dist.mode().float() for part in others.split(8)])
-print(f"standard deviation of these latents {many.std():.2f}, 1 over it {1 / many.std():.4f}")
 with when_written("measure"):
-    print("yours: shift {:.2f}, scale {:.4f}".format(*measure(many)))
+    print(f"standard deviation of these latents {many.std():.2f}; your scale {measure(many):.4f}")
 for name, its in {"this config": vae.config, "SD 1.5": VAE, "SDXL": XL_VAE, "FLUX.1": FLUX_VAE}.items():
     print(f"{name:12} scaling_factor {its['scaling_factor']:.4f}   shift_factor {its.get('shift_factor')}")
 
 # %% [markdown]
-# Each VAE has its own factor. It was **measured** once, on latents of that VAE: 1 over their standard
-# deviation. Multiplied by it, latents have a standard deviation of 1. The noise has 1, too, and the noise
-# levels of lab 01 are right only when latents and noise have the same size.
-#
-# What does a wrong factor break? We make two tests: a round trip (encode, then decode), and the UNet's loss
-# when it predicts the noise at `t = 300`.
-
-# %% tags=["demo"]
-noise = torch.randn(means.shape, generator=torch.Generator().manual_seed(SEED)).to(means)
-text, _ = pipe.encode_prompt(captions, lab.device, 1, do_classifier_free_guidance=False)
-levels = torch.tensor([300] * len(captions), device=lab.device)
-with when_written("to_model", "to_vae"):
-    for scale in (vae.config.scaling_factor, 0.18215, 0.5):
-        latents = to_model(moments.parameters, None, vae.config.shift_factor, scale)
-        back = decode(to_vae(latents, vae.config.shift_factor, scale))
-        answer = pipe.unet(pipe.scheduler.add_noise(latents, noise, levels), levels, text).sample
-        loss = float((answer - noise).float().square().mean())
-        print(f"scale {scale:.5f}   round trip {psnr(back, original):.1f} dB   loss of the UNet {loss:.4f}")
-
-# %% [markdown]
-# **The round trip does not show it**: it divides by the factor that it has multiplied with. Only the
-# denoiser, trained with one scale, gets latents that are too small or too large. No shape changes, and no
-# error is raised.
+# Each VAE has its own factor. It was **measured** once, on latents of that VAE. The noise has a standard
+# deviation of 1, and the noise levels of lab 01 are right only when the latents have it, too. A wrong
+# factor raises no error and changes no shape, and a round trip (encode, then decode) does not show it. The
+# denoiser's answers get worse (section 8).
 
 # %% [markdown]
 # ### Does the VAE take noise out?
 #
-# Here you make the figure of section 1: noise is added to the denoiser's latents. For the second row the UNet
-# is asked once, at the `t` that has this noise level, and its guess of the clean latents is decoded.
+# Here you make the figure of section 1: noise is added to the denoiser's latents. For the second row the
+# UNet is asked once, at the `t` that has this noise level, and its guess of the clean latents is decoded.
+# (The cell is folded: most of it draws.)
 
-# %% tags=["demo"]
+# %% tags=["demo"] jupyter={"source_hidden": true}
 from inferlab.lab.kits.pipelines.picture_rows import picture_rows
 
 table = pipe.scheduler.alphas_cumprod.to(lab.device)
+contract = vae.config.shift_factor or 0, vae.config.scaling_factor
+noise = torch.randn(means.shape, generator=torch.Generator().manual_seed(SEED)).to(means)
+text, _ = pipe.encode_prompt(captions, lab.device, 1, do_classifier_free_guidance=False)
 
 
 def ask_unet(noisy, sigma):
@@ -409,7 +380,6 @@ def ask_unet(noisy, sigma):
 
 
 with when_written("to_model", "to_vae"):
-    contract = vae.config.shift_factor, vae.config.scaling_factor
     clean = to_model(moments.parameters, None, *contract)[:1]
     sigmas = (0.1, 0.5, 1.0, 2.0)
     rows = {"VAE alone": [], "UNet, then VAE": []}
@@ -425,14 +395,15 @@ with when_written("to_model", "to_vae"):
 
 # %% [markdown]
 # A little noise hardly changes the decoded picture. More noise is **drawn**, as blotches of color. The UNet
-# predicts the noise, so one line of arithmetic removes most of it before decoding. %% [markdown]
+# predicts the noise, so one line of arithmetic removes most of it before decoding.
+
+# %% [markdown]
 # ### What tiling does to means
 #
-# Tiling decodes a picture in overlapping pieces, to save memory (lab 10). Here we look at values. Our two
-# scenes side by side, one light, one dark, are twice as wide as a tile. We decode them whole, and in tiles.
-# In the decoder, each `GroupNorm` subtracts a **mean** and divides by a **standard deviation**, both taken
-# over all places of its input. Before you run the cell: which way will the colors move when both scenes share
-# one mean?
+# Tiling decodes a picture in overlapping pieces, to save memory (lab 10). Our two scenes side by side, one
+# light, one dark, are twice as wide as a tile. We decode them whole, and in tiles. In the decoder, each
+# `GroupNorm` subtracts a **mean**, taken over all places of its input. Before you run the cell: which way
+# will the colors move when both scenes share one mean?
 
 # %% tags=["demo"]
 wide = torch.cat([original[:1], original[1:]], dim=3)
@@ -441,8 +412,6 @@ results = {"picture": wide, "whole": decode(together)}
 vae.enable_tiling()
 results["in tiles"] = decode(together)
 vae.disable_tiling()
-norms = sum(isinstance(module, torch.nn.GroupNorm) for module in vae.decoder.modules())
-print("GroupNorm layers of the decoder:", norms)
 for name, found in results.items():
     left, right = (half.mean() for half in found.chunk(2, dim=3))
     print(f"{name:9} mean of the left half {left:+.3f}, of the right half {right:+.3f}")
@@ -451,14 +420,13 @@ filmstrip([shown(found[0]) for found in results.values()], [*results],
 
 # %% [markdown]
 # Same shapes, other values. Decoded whole, both scenes share one mean: the dark scene comes out too light,
-# the light one too dark. In tiles, each tile has its own mean. Here the tiles are nearer to the picture,
-# because this VAE was trained on pictures of a tile's size; with another VAE they may be farther away. Where
-# tiles meet they are blended, so you see a change of color but no edge.
+# the light one too dark. In tiles, each tile has its own mean. (Here the tiles are nearer to the picture,
+# because this VAE was trained on pictures of a tile's size. With another VAE they may be farther away.)
 
 # %% [markdown]
 # ### Exercise 3 · A colleague's inpainting
 #
-# *difficulty 3 of 3 · 9 minutes · 4 points*
+# *difficulty 3 of 3 · 8 minutes · 4 points*
 #
 # **Inpainting** repaints one part of a picture: where the mask is 1. A colleague builds it from
 # text-to-image: after each step of the loop, this function puts back the part that must stay.
@@ -470,9 +438,11 @@ def colleague_step(stepped, latents, mask):
     return small * stepped + (1 - small) * latents
 
 # %% [markdown]
-# The task: the shape in the first picture gets another color. The mask is a box around the shape.
+# The task: the shape in the first picture gets another color. The mask is a box around the shape. The next
+# two cells are folded. They set this up and draw it; the library's own pipeline gets the same picture, mask
+# and noise.
 
-# %%
+# %% jupyter={"source_hidden": true}
 from dataclasses import replace
 
 STEPS = 8
@@ -494,10 +464,7 @@ def inpaint(rule):
     return 2 * pipe(wish, latents=start_noise, num_inference_steps=STEPS, guidance_scale=4.0,
                     callback_on_step_end=after, output_type="pt").images - 1
 
-# %% [markdown]
-# For comparison, the library's own pipeline gets the same picture, mask and noise:
-
-# %% tags=["demo"]
+# %% tags=["demo"] jupyter={"source_hidden": true}
 library = StableDiffusionInpaintPipeline(**pipe.components, requires_safety_checker=False)
 library.set_progress_bar_config(disable=True)
 theirs = 2 * library(wish, image=pictures[:1], mask_image=mask, latents=start_noise,
@@ -511,14 +478,14 @@ filmstrip([shown(x[0]) for x in (original[:1], mask.expand(-1, 3, -1, -1) * 2 - 
 # %% [markdown]
 # "I see," says the colleague. "I forgot the scale." Before you agree: with the scale, the picture looks right
 # again, but it is still not the library's. The colleague puts back clean latents, while the loop's latents
-# are still noisy. Which noise level do these have *after* the step? And what does a mask value of one half
-# mean?
+# are still noisy. Which noise level do these have *after* the step? And `mode="area"` takes the mean of 8x8
+# values of the mask: what does a value of one half mean?
 #
 # Write the two functions, as the library does it:
 #
 # | function | gets | returns |
 # |---|---|---|
-# | `latent_mask(mask)` | `(B, 1, H, W)`, values from 0 to 1, sides that are multiples of 8 | `(B, 1, H / 8, W / 8)`, each value 0 or 1, same dtype: 1 where the **first** (top left) of the place's 8x8 pixels is at least 0.5 |
+# | `latent_mask(mask)` | `(B, 1, H, W)`, each value 0 or 1 | `(B, 1, H / 8, W / 8)`: of each place's 8x8 values the **first** (top left) |
 # | `after_step(stepped, clean, noise, small, next_t, alphas_cumprod)` | see below | the loop's latents after the step, `(B, C, h, w)` |
 #
 # | argument | meaning |
@@ -538,17 +505,17 @@ filmstrip([shown(x[0]) for x in (original[:1], mask.expand(-1, 3, -1, -1) * 2 - 
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>mask[:, :, ::8, ::8] >= 0.5</code>, in the mask's dtype. What is kept is
+# <code>mask[:, :, ::8, ::8]</code>. What is kept is
 # <code>level.sqrt() * clean + (1 - level).sqrt() * noise</code> with
 # <code>level = alphas_cumprod[next_t]</code>, and plain <code>clean</code> after the last step. Then
 # <code>small * stepped + (1 - small) * kept</code>.
 # </details>
 
-# %% exercise="inpainting" provides=["latent_mask", "after_step"] difficulty=3 minutes=9
+# %% exercise="inpainting" provides=["latent_mask", "after_step"] difficulty=3 minutes=8
 def latent_mask(mask):
     """The mask at latent size: 1 where a place is repainted."""
     ### BEGIN SOLUTION
-    return (mask[:, :, ::8, ::8] >= 0.5).to(mask.dtype)
+    return mask[:, :, ::8, ::8]
     ### END SOLUTION
 
 
@@ -586,7 +553,7 @@ check.score()
 with when_written("to_model", "latent_mask", "after_step"):
     draw = torch.randn(moments.mean.shape, generator=torch.Generator(lab.device).manual_seed(SEED),
                        device=lab.device, dtype=vae.dtype)[:1]
-    kept = to_model(moments.parameters[:1], draw, vae.config.shift_factor, vae.config.scaling_factor)
+    kept = to_model(moments.parameters[:1], draw, *contract)
     small = latent_mask(mask)
     yours = inpaint(lambda stepped, next_t: after_step(stepped, kept, start_noise, small, next_t,
                                                        table.to(kept.dtype)))
@@ -600,15 +567,12 @@ with when_written("to_model", "latent_mask", "after_step"):
     print("a scratch 3 pixels wide:", int(latent_mask(scratch).sum()), "places are painted anew")
 
 # %% [markdown]
-# It is the library's picture, apart from rounding. Three things to see:
+# It is the library's picture, apart from rounding. Two things to see:
 #
-# * Inpainting keeps **latents**, not pixels. So even a right answer changes the pixels outside the mask, by
-#   as much as the library does, and a little more than a round trip: near the edge the decoder also sees the
-#   new latents. (`padding_mask_crop` pastes the old pixels over the result.)
+# * Inpainting keeps **latents**, not pixels. So even a right answer changes the pixels outside the mask, and
+#   more than a round trip does: near the edge the decoder also sees the new latents.
 # * The mask has one value for each place. A scratch that contains no *first* pixel is lost, without a
 #   warning.
-# * This UNet has 4 input channels. One made for inpainting has 9: the latents' 4, the mask's 1, and 4 of a
-#   picture with a hole in it. It gets the mask as an input, instead of the line after each step.
 
 # %% [markdown]
 # ## 6 · Explain
@@ -623,11 +587,11 @@ with when_written("to_model", "latent_mask", "after_step"):
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# *difficulty 1 of 3 · 6 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
 # that the cell cannot read is graded by a person.
 
-# %% explain="latents-in-words" difficulty=1 minutes=5
+# %% explain="latents-in-words" difficulty=1 minutes=6
 %%explain latents-in-words
 # ### BEGIN SOLUTION
 # latents: a place stands for a patch of 8x8 pixels
@@ -696,8 +660,9 @@ show_cards("diffusion")
 # %% [markdown]
 # ## 8 · Further
 #
-# **Optional: 10 minutes; nothing graded needs it.** If your time is up, go on to section 9. Here are latents
-# edited like a picture, a mode beside a sample, noise in pixels instead of latents, and FLUX's shift.
+# **Optional: 15 minutes; nothing graded needs it.** If your time is up, go on to section 9. Here are latents
+# edited like a picture, a wrong scale, a mode beside a sample, noise in pixels instead of latents, and FLUX's
+# shift.
 
 # %% [markdown]
 # ### Latents edited like a picture
@@ -729,6 +694,27 @@ filmstrip([shown(x[0]) for x in edited.values()], [*edited], "Latents, edited li
 # A move by whole places works: a place means the same wherever it is. The other edits lose about ten
 # decibels. A place is no dot of color. It describes 8x8 pixels, also the direction of an edge in them. If you
 # mirror the places, each of them still describes its old edge.
+
+# %% [markdown]
+# ### A wrong scale
+#
+# What does a wrong factor break? We make two tests: a round trip (encode, then decode), and the UNet's loss
+# when it predicts the noise at `t = 300`.
+
+# %% tags=["demo"]
+levels = torch.tensor([300] * len(captions), device=lab.device)
+with when_written("to_model", "to_vae"):
+    for scale in (vae.config.scaling_factor, 0.18215, 0.5):
+        latents = to_model(moments.parameters, None, contract[0], scale)
+        back = decode(to_vae(latents, contract[0], scale))
+        answer = pipe.unet(pipe.scheduler.add_noise(latents, noise, levels), levels, text).sample
+        loss = float((answer - noise).float().square().mean())
+        print(f"scale {scale:.5f}   round trip {psnr(back, original):.1f} dB   loss of the UNet {loss:.4f}")
+
+# %% [markdown]
+# **The round trip does not show it**: it divides by the factor that it has multiplied with. Only the
+# denoiser, trained with one scale, gets latents that are too small or too large. No shape changes, and no
+# error is raised.
 
 # %% [markdown]
 # ### Mode or sample
