@@ -376,9 +376,9 @@ def colleague_after_pass(i, n, stop, scale, prompt_embeds):
     return scale, prompt_embeds
 
 # %% [markdown]
-# The next cell runs it on two prompts. (Its first part only connects such a function to the pipeline.)
+# The next cell, folded, gives this function to the pipeline as its callback, and draws two prompts.
 
-# %% tags=["demo"]
+# %% tags=["demo"] jupyter={"source_hidden": true}
 def rows_with(after_pass, stop, prompts):
     """The rows of each call of the UNet in a real run with this callback, and its pictures."""
     def callback(pipe, i, t, values):
@@ -602,6 +602,9 @@ with when_written("guide"):
         print(f"{name:13s} largest difference from the line at 1: {gap:.1e}")
 
 # %% [markdown]
+# At 1 the pipeline and the formula agree, apart from rounding. At 0.5 the pipeline gives the same as at 1, and
+# the formula does not.
+#
 # ### One call with two rows, or two calls with one
 #
 # The pipeline makes one call with 2·B rows. Here we also make two calls with B rows each. Which differences
