@@ -43,6 +43,9 @@ def noise_for(pictures):
     drawn = torch.randn(pictures, 4, side, side, generator=torch.Generator().manual_seed(SEED))
     return drawn.to(lab.device, pipe.unet.dtype)
 
+
+first = noise_for(1)
+
 # %% [markdown]
 # ## 1 · Goal and mental model
 #
@@ -57,21 +60,7 @@ def noise_for(pictures):
 #
 # The difference says what your prompt changes in the answer. The scale `s` multiplies this difference.
 
-# %%
-def ask(latents, t, embeds):
-    """One call of the real UNet: its answer for each row of `latents`."""
-    return pipe.unet(latents, t, encoder_hidden_states=embeds).sample
-
-
-prompt_embeds, empty_embeds = pipe.encode_prompt(PROMPT, lab.device, 1, True)
-first = noise_for(1)
-with_text, without = ask(first, 831, prompt_embeds), ask(first, 831, empty_embeds)
-share = (with_text - without).norm() / with_text.norm()
-print(f"cond and uncond at t = 831 differ by {share:.1%} of an answer's size")
-
 # %% [markdown]
-# The prompt changes the UNet's first answer only by this much.
-#
 # | who | what it has to do with guidance |
 # |---|---|
 # | the **UNet** | gives both answers, with the same weights. It was trained with captions, some of them left empty |
@@ -413,7 +402,8 @@ except RuntimeError as error:
 # | `scale` | the scale of pass `i`; above 1 means that it was guided |
 # | `prompt_embeds` | as pass `i` used them: with guidance `(2B, T, D)`, first the B negative rows, then the B with prompts; without guidance `(B, T, D)`, those with prompts |
 #
-# It returns the tuple `(scale, prompt_embeds)` for the next pass; a scale of 1 switches guidance off.
+# It returns the tuple `(scale, prompt_embeds)` for the next pass; a scale of 1 switches guidance off. The last
+# line is there already. Write when something changes, and what.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -424,8 +414,7 @@ except RuntimeError as error:
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # When the pass was guided and <code>i + 1 == int(n * stop)</code>, return <code>1.0</code> and the second
-# half, <code>prompt_embeds.chunk(2)[1]</code>. In all other cases return both unchanged: the embeddings must
-# be cut only once.
+# half, <code>prompt_embeds.chunk(2)[1]</code>. The embeddings must be cut only once.
 # </details>
 
 # %% exercise="after-pass" provides=["after_pass"] difficulty=3 minutes=8
@@ -434,8 +423,8 @@ def after_pass(i, n, stop, scale, prompt_embeds):
     ### BEGIN SOLUTION
     if scale > 1 and i + 1 == int(n * stop):
         return 1.0, prompt_embeds.chunk(2)[1]
-    return scale, prompt_embeds
     ### END SOLUTION
+    return scale, prompt_embeds
 
 # %% check="after-pass" points=3
 import torch
@@ -572,6 +561,13 @@ show_cards("diffusion")
 
 # %%
 from functools import cache
+
+prompt_embeds, empty_embeds = pipe.encode_prompt(PROMPT, lab.device, 1, True)
+
+
+def ask(latents, t, embeds):
+    """One call of the real UNet: its answer for each row of `latents`."""
+    return pipe.unet(latents, t, encoder_hidden_states=embeds).sample
 
 
 @cache

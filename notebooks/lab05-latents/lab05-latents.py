@@ -235,7 +235,7 @@ show_source(
     },
     excerpts=[("init_latents = retrieve_latents(self.vae.encode(image), generator=generator)",
                "init_latents = self.vae.config.scaling_factor * init_latents"),
-              ("shape = init_latents.shape", "return latents")],
+              ("init_latents = self.scheduler.add_noise(init_latents, noise, timestep)", "return latents")],
     checked="0.42.1",
 )
 
@@ -496,6 +496,8 @@ filmstrip([shown(x[0]) for x in (original[:1], mask.expand(-1, 3, -1, -1) * 2 - 
 # | `next_t` | the timestep that the step went to (`int`), or `None` after the last step |
 # | `alphas_cumprod` | the schedule's table, `(1000,)` |
 #
+# The last line of `after_step` is there already. Write what is `kept`.
+#
 # <details><summary>Hint 1: a nudge</summary>
 #
 # `latent_mask`: can you pick every eighth pixel without a loop? `after_step`: inside and outside the mask,
@@ -507,8 +509,7 @@ filmstrip([shown(x[0]) for x in (original[:1], mask.expand(-1, 3, -1, -1) * 2 - 
 #
 # <code>mask[:, :, ::8, ::8]</code>. What is kept is
 # <code>level.sqrt() * clean + (1 - level).sqrt() * noise</code> with
-# <code>level = alphas_cumprod[next_t]</code>, and plain <code>clean</code> after the last step. Then
-# <code>small * stepped + (1 - small) * kept</code>.
+# <code>level = alphas_cumprod[next_t]</code>, and plain <code>clean</code> after the last step.
 # </details>
 
 # %% exercise="inpainting" provides=["latent_mask", "after_step"] difficulty=3 minutes=8
@@ -526,8 +527,8 @@ def after_step(stepped, clean, noise, small, next_t, alphas_cumprod):
     if next_t is not None:
         level = alphas_cumprod[next_t]
         kept = level.sqrt() * clean + (1 - level).sqrt() * noise
-    return small * stepped + (1 - small) * kept
     ### END SOLUTION
+    return small * stepped + (1 - small) * kept
 
 # %% check="inpainting" points=4
 import torch
