@@ -15,6 +15,7 @@ from builder.calculators import write_calculators
 from builder.cards import write_cards
 from builder.checks import broken_in, leaks_in
 from builder.concepts import write_map
+from builder.figures import put_in
 from builder.film import film
 from builder.glossary import write_glossary
 from builder.home import write_home
@@ -53,6 +54,7 @@ def main() -> int:
         return 1
     shutil.rmtree(OUT / "_sources", ignore_errors=True)
     mend(OUT)
+    put_in(OUT)
     (OUT / ".nojekyll").touch()
     faults = [*map(str, leaks_in(OUT, course)), *broken_in(OUT)]
     if faults:

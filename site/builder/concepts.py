@@ -1,17 +1,13 @@
-"""The concept map: one data file, checked against the labs and the handbook, drawn as one SVG while the
-site is built."""
+"""The concept map: one data file, checked against the labs and the handbook."""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import tomllib
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import nbformat
 from docutils.nodes import make_id
@@ -20,26 +16,10 @@ from inferlab.grading.authoring.start_here import Entry
 from inferlab.grading.course import Course
 
 from . import SITE
-from .npm import NODE
 from .pages import in_tracks, marked, short_title
 from .templates import wide_page
 
 HEADING = re.compile(r"^#{2,3} (.+?)\s*$", re.M)
-WIDTH, HEIGHT = 150, 40
-LAYOUT = {
-    "elk.algorithm": "layered",
-    "elk.direction": "DOWN",
-    "elk.edgeRouting": "SPLINES",
-    "elk.layered.spacing.nodeNodeBetweenLayers": "38",
-    "elk.spacing.nodeNode": "18",
-    "elk.padding": "[top=6,left=6,bottom=6,right=6]",
-    "elk.layered.layering.strategy": "COFFMAN_GRAHAM",
-    "elk.layered.layering.coffmanGraham.layerBound": "5",
-    "elk.layered.nodePlacement.strategy": "NETWORK_SIMPLEX",
-    "elk.layered.compaction.postCompaction.strategy": "EDGE_LENGTH",
-    "elk.randomSeed": "1",
-}
-
 
 @dataclass(frozen=True)
 class Concept:
@@ -116,14 +96,14 @@ def write_map(course: Course, order: list[Entry], pages: Path) -> None:
     titles = {entry.lab: short_title(entry) for entry in order}
     maps = ""
     for track, labs in in_tracks(order):
-        taught = {entry.lab for entry in labs}
-        maps += f"<h2>{escape(track)}</h2>\n{drawn(track, [one for one in concepts if one.lab in taught])}\n"
+        maps += f"<h2>{escape(track)}</h2>\n{drawn(track, labs, concepts)}\n"
+    named = {one.name: escape(one.title) for one in concepts}
     lists = []
     for entry in order:
         rows = "".join(
             f'<li id="{one.name}"><b>{escape(one.title)}.</b> {marked(one.says)} <span class="go">'
             f'<a href="{one.read}">Read</a> '
-            f'<a href="{one.do}">Do</a></span></li>\n'
+            f'<a href="{one.do}">Do</a></span>{_rests_on(one, named)}</li>\n'
             for one in concepts
             if one.lab == entry.lab
         )
@@ -133,61 +113,31 @@ def write_map(course: Course, order: list[Entry], pages: Path) -> None:
     (pages / "map.md").write_text(text, "utf-8")
 
 
-def drawn(track: str, concepts: list[Concept]) -> str:
-    """A track's map as SVG: a box a concept, which leads to the handbook, and a line from what it needs."""
-    names = {one.name for one in concepts}
-    graph = {
-        "id": "map",
-        "layoutOptions": LAYOUT,
-        "children": [{"id": one.name, "width": WIDTH, "height": HEIGHT} for one in concepts],
-        "edges": [
-            {"id": f"{need}>{one.name}", "sources": [need], "targets": [one.name]}
+def _rests_on(one: Concept, named: dict[str, str]) -> str:
+    links = ", ".join(f'<a href="#{need}">{named[need]}</a>' for need in one.needs)
+    return f'<br><small>Builds on {links}.</small>' if links else ""
+
+
+def drawn(track: str, labs: list[Entry], concepts: list[Concept]) -> str:
+    """A track's map: a row a lab, a box a concept, which leads to the handbook. `map.mjs` draws the lines."""
+    rows = ""
+    for entry in labs:
+        boxes = "".join(
+            f'<a href="{one.read}" data-concept="{one.name}" data-needs="{" ".join(one.needs)}"'
+            f' title="{escape(one.says)}">{escape(one.title)}</a>\n'
             for one in concepts
-            for need in one.needs
-            if need in names
-        ],
-    }
-    done = subprocess.run(
-        [NODE, SITE / "map.mjs"], input=json.dumps(graph), capture_output=True, text=True, check=True
-    )
-    placed = json.loads(done.stdout)
-    at = {child["id"]: child for child in placed["children"]}
-    lines = "".join(
-        f'<path d="{_path(edge)}" data-from="{edge["sources"][0]}" data-to="{edge["targets"][0]}"/>\n'
-        for edge in placed["edges"]
-    )
-    boxes = "".join(_box(one, at[one.name]["x"], at[one.name]["y"]) for one in concepts)
-    width, height = round(placed["width"]), round(placed["height"])
+            if one.lab == entry.lab
+        )
+        name = escape(short_title(entry))
+        lab = f'<p><a href="handbook/{entry.lab}.html">{name}</a></p>'
+        rows += f'<div class="lane">{lab}\n<div>{boxes}</div></div>\n'
     return (
-        f'<div class="map" tabindex="0" role="region" aria-label="Concept map: {escape(track)}">'
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" height="{height}">\n'
-        f'<g class="lines" aria-hidden="true">{lines}</g>\n{boxes}</svg></div>'
+        f'<div class="map" role="group" aria-label="Concept map: {escape(track)}">'
+        f'<svg aria-hidden="true"></svg>\n{rows}</div>'
     )
-
-
-def _box(one: Concept, x: float, y: float) -> str:
-    return (
-        f'<a href="{one.read}" data-concept="{one.name}"'
-        f' data-needs="{" ".join(one.needs)}">'
-        f"<title>{escape(one.says)}</title>"
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{WIDTH}" height="{HEIGHT}" rx="10"/>'
-        f'<text x="{x + WIDTH / 2:.1f}" y="{y + HEIGHT / 2 + 4.5:.1f}">{escape(one.title)}</text></a>\n'
-    )
-
-
-def _path(edge: dict[str, Any]) -> str:
-    """An edge's spline: its first point, then three points a curve."""
-    section = edge["sections"][0]
-    points = [*section.get("bendPoints", []), section["endPoint"]]
-    start = section["startPoint"]
-    path = f"M{start['x']:.1f} {start['y']:.1f}"
-    if len(points) % 3:
-        return path + "".join(f"L{p['x']:.1f} {p['y']:.1f}" for p in points)
-    curves = [points[at : at + 3] for at in range(0, len(points), 3)]
-    return path + "".join("C" + " ".join(f"{p['x']:.1f} {p['y']:.1f}" for p in curve) for curve in curves)
 
 
 INTRO = """\
-A line leads from a concept down to those that build on it. A box leads to the place in the handbook that
-explains it; below the map, every concept also leads to the place in its lab. Point at a box to see what it
-rests on."""
+A row is a lab, a box is a concept, and a line leads from a concept to what builds on it. Point at a box to
+see what it rests on, and what rests on it. A click leads to the place in the handbook that explains it;
+below the map, every concept also leads to the place in its lab."""

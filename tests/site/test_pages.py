@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from builder.concepts import read_concepts
 from tests.site.conftest import OUT, axe_source
 
 pytestmark = pytest.mark.browser
@@ -99,6 +100,46 @@ def test_a_lab_goes_from_its_section_to_its_notebook_and_on(site, tab):
     assert any("YOUR CODE HERE" in "".join(cell["source"]) for cell in cells)
     page.click(".related-pages .next-page")
     assert "handbook/lab14-batching" in page.url
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_figure_follows_the_scheme_and_its_words_can_be_selected(site, tab, width):
+    inks = set()
+    for scheme in ("light", "dark"):
+        page = tab(width, scheme).open("handbook/lab13-kv-cache.html")
+        words = page.locator(".figure text", has_text="grouped-query")
+        inks.add(words.evaluate("text => getComputedStyle(text).fill"))
+        words.evaluate("text => getSelection().selectAllChildren(text)")
+        assert "grouped-query" in page.evaluate("String(getSelection())")
+        assert page.locator(".figure svg").get_attribute("aria-label").startswith("Three panels")
+        assert words.evaluate("text => text.getBoundingClientRect().height") > 7, "large enough to be read"
+    assert len(inks) == 2
+    assert not list(OUT.rglob("_images/*.svg"))
+
+
+def test_the_side_bar_shows_the_track_that_is_read_and_opens_the_other(site, tab):
+    page = tab().open("handbook/lab13-kv-cache.html")
+    parts = page.locator(".sidebar-tree details")
+    assert [part.get_attribute("open") is not None for part in parts.all()] == [False, True]
+    assert not page.locator(".sidebar-tree a", has_text="05 · Latents").is_visible()
+    parts.first.locator("summary").click()
+    page.locator(".sidebar-tree a", has_text="05 · Latents").click()
+    assert page.url.endswith("handbook/lab05-latents.html")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_map_fits_and_points_out_what_a_concept_rests_on(site, tab, width):
+    page = tab(width).open("map.html")
+    concepts = {one.name: one for one in read_concepts()}
+    assert page.locator(".map [data-concept]").count() == len(concepts)
+    page.wait_for_selector(".map path", state="attached")
+    box = page.locator("[data-concept=ddim-step]")
+    box.focus()
+    kept = {one.get_attribute("data-concept") for one in page.locator(".map [data-concept].kept").all()}
+    assert set(concepts["ddim-step"].needs) < kept and "forward-noise" in kept and len(kept) < len(concepts)
+    assert page.locator(".map path.kept").count() >= 3
+    boxes = page.locator(".map, .map a").evaluate_all("all => all.map(a => a.getBoundingClientRect().right)")
+    assert max(boxes) <= width
 
 
 def test_search_finds_a_word_of_a_lab(site, tab):
