@@ -1,5 +1,5 @@
-"""The page that runs the bundled text-to-image model in the browser: its networks exported to ONNX, and a run
-of Python's to compare with."""
+"""The page that runs the bundled text-to-image models in the browser: their networks exported to ONNX, and
+runs of Python's to compare with."""
 
 from __future__ import annotations
 
@@ -27,14 +27,23 @@ from onnxscript.ir.passes.common import (
 from onnxscript.optimizer import fold_constants
 
 from inferlab.models import load_pipeline
-from inferlab.models.pictures import WEIGHTS
+from inferlab.models.pictures import FLUX, WEIGHTS
 
 from . import SITE
 from .npm import RUNTIME
 from .templates import filled, wide_page
 
-ASKED = {"caption": "a large red circle left of a small blue square", "steps": 10, "guidance": 4, "seed": 7}
+ASKED = {
+    "model": "sd",
+    "caption": "a large red circle left of a small blue square",
+    "steps": 10,
+    "guidance": 4,
+    "seed": 7,
+}
 """What the page begins with, and what Python's recorded run was asked for."""
+FLUX_ASKED = {**ASKED, "model": "flux", "guidance": 3.5}
+"""The same for the other model."""
+MODELS = {"sd": "Stable Diffusion, a UNet", "flux": "FLUX, a transformer"}
 CAPTIONS = (
     ASKED["caption"],
     "a yellow star above a purple ring on a black background",
@@ -42,7 +51,26 @@ CAPTIONS = (
     "an orange cross right of a cyan circle",
     "a large pink square on a white background",
 )
-PLACES = ("tokenizer", "text_encoder", "prepare_latents", "unet", "guidance", "scheduler.step", "vae.decode")
+PLACES = {
+    "tokenizer": "",
+    "text_encoder": "",
+    "tokenizer_2": "flux",
+    "text_encoder_2": "flux",
+    "prepare_latents": "",
+    "unet": "sd",
+    "transformer": "flux",
+    "guidance": "sd",
+    "scheduler.step": "",
+    "vae.decode": "",
+}
+"""Where a run can be stopped -> the one model that has this boundary; empty: both have it."""
+LOOP = ("unet", "transformer", "guidance", "scheduler.step")
+SHARED = ("ort.wasm.gz", "text_encoder.onnx", "vae_decoder.onnx")
+"""Files that both models need."""
+TOKENS_2 = 64
+"""So many tokens T5 gets, as in lab 07; the pipeline's own default is 512."""
+PICTURE_TOKENS = 8
+"""FLUX's tokens along a side."""
 BLOCKS = ("conv_in", "down_blocks.0", "down_blocks.1", "mid_block", "up_blocks.0", "up_blocks.1")
 """Parts of the UNet whose results its ONNX graph gives, too."""
 SCHEDULER = ("num_train_timesteps", "beta_start", "beta_end", "steps_offset")
@@ -59,18 +87,97 @@ ASSUMED = {
     "trained_betas": None,
 }
 """What `ddim.mjs` takes for granted of it."""
+FLOW = ("base_image_seq_len", "max_image_seq_len", "base_shift", "max_shift")
+"""What `flux.mjs` reads of the other scheduler's config."""
+FLOW_ASSUMED = {
+    "_class_name": "FlowMatchEulerDiscreteScheduler",
+    "num_train_timesteps": 1000,
+    "use_dynamic_shifting": True,
+    "time_shift_type": "exponential",
+    "shift_terminal": None,
+    "stochastic_sampling": False,
+    "invert_sigmas": False,
+    "use_karras_sigmas": False,
+    "use_exponential_sigmas": False,
+    "use_beta_sigmas": False,
+}
 
 
 class TextEncoder(torch.nn.Module):
-    """(1, 16) int64 token ids -> (1, 16, 192) float32, the last layer after its norm."""
+    """(1, 16) int64 token ids -> (1, 16, 192) float32, the last layer after its norm, and (1, 192), its row
+    at the caption's end."""
 
     def __init__(self, encoder: Any) -> None:
         super().__init__()
         self.encoder = encoder
 
+    def forward(self, input_ids: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """What the pipelines take from the text encoder: one the rows, the other the last one."""
+        found = self.encoder(input_ids, return_dict=True)
+        return found.last_hidden_state, found.pooler_output
+
+
+class T5(torch.nn.Module):
+    """(1, 64) int64 token ids -> (1, 64, 128) float32."""
+
+    def __init__(self, encoder: Any) -> None:
+        super().__init__()
+        # torch's own attention kernel does not survive the exporter's decompositions: "Cannot view a tensor
+        # with shape torch.Size([1, 64, 4, 32]) and strides (8192, 32, 2048, 1) as (1, 64, 128)".
+        encoder.set_attn_implementation("eager")
+        self.encoder = encoder
+
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """What the pipeline takes from the text encoder."""
+        """What the pipeline takes from its second text encoder."""
         return self.encoder(input_ids, return_dict=True).last_hidden_state
+
+
+class Transformer(torch.nn.Module):
+    """FLUX's transformer without what never changes here: the places of the tokens.
+
+    (1, 64, 16) packed latents, (1,) timestep from 0 to 1, (1,) guidance, (1, 192) CLIP, (1, 64, 128) T5 ->
+    (1, 64, 16) velocity, and the (1, 64, 128) picture tokens behind each block.
+    """
+
+    def __init__(self, transformer: Any) -> None:
+        super().__init__()
+        self.transformer = transformer
+        places = torch.zeros(PICTURE_TOKENS, PICTURE_TOKENS, 3)
+        places[..., 1] = torch.arange(PICTURE_TOKENS)[:, None]
+        places[..., 2] = torch.arange(PICTURE_TOKENS)[None]
+        self.register_buffer("img_ids", places.flatten(0, 1), persistent=False)
+        self.register_buffer("txt_ids", torch.zeros(TOKENS_2, 3), persistent=False)
+        blocks: dict[str, torch.Tensor] = {}
+        self.noted = lambda: dict(blocks)
+        self.names = [
+            f"{kind}.{number}"
+            for kind in ("transformer_blocks", "single_transformer_blocks")
+            for number in range(len(transformer.get_submodule(kind)))
+        ]
+        for name in self.names:
+            transformer.get_submodule(name).register_forward_hook(_noting(blocks, name, -1))
+
+    def forward(
+        self,
+        hidden_states: torch.Tensor,
+        timestep: torch.Tensor,
+        guidance: torch.Tensor,
+        pooled_projections: torch.Tensor,
+        encoder_hidden_states: torch.Tensor,
+    ) -> tuple[torch.Tensor, ...]:
+        """The velocity, and what stands inside."""
+        velocity = self.transformer(
+            hidden_states=hidden_states,
+            timestep=timestep,
+            guidance=guidance,
+            pooled_projections=pooled_projections,
+            encoder_hidden_states=encoder_hidden_states,
+            img_ids=self.img_ids,
+            txt_ids=self.txt_ids,
+            return_dict=False,
+        )[0]
+        blocks = self.noted()
+        return (velocity, *(blocks[name] for name in self.names))
 
 
 class UNet(torch.nn.Module):
@@ -105,9 +212,9 @@ class UNet(torch.nn.Module):
         return (noise, *(blocks[name] for name in BLOCKS), words.transpose(1, 2).unflatten(2, (16, 16)))
 
 
-def _noting(blocks: dict[str, torch.Tensor], name: str) -> Any:
+def _noting(blocks: dict[str, torch.Tensor], name: str, which: int = 0) -> Any:
     def note(_module: Any, _inputs: Any, output: Any) -> None:
-        blocks[name] = output[0] if isinstance(output, tuple) else output
+        blocks[name] = output[which] if isinstance(output, tuple) else output
 
     return note
 
@@ -161,24 +268,47 @@ def with_half_weights(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def export(folder: Path) -> None:
-    """Write the three networks, the runtime they need, Python's run, and `model.json`, which names them.
+    """Write the networks, the runtime they need, Python's runs, and `model.json`, which names them.
 
     Raises:
-        ValueError: the pipeline's scheduler is not the one that the page has in JavaScript.
+        ValueError: a pipeline's scheduler is not the one that the page has in JavaScript.
     """
     pipe = load_pipeline("bundled", "cpu")
-    pipe.set_progress_bar_config(disable=True)
-    scheduler = dict(pipe.scheduler.config)
-    if other := {name: scheduler.get(name) for name in ASSUMED if scheduler.get(name) != ASSUMED[name]}:
-        raise ValueError(f"ddim.mjs does not know this scheduler: {other}, expected {ASSUMED}")
-    (folder / "reference.f32").write_bytes(latents_of(pipe, ASKED).astype("<f4").tobytes())
+    flux = load_pipeline("bundled", "cpu", family="flux")
+    schedulers = {"sd": (SCHEDULER, ASSUMED, pipe), "flux": (FLOW, FLOW_ASSUMED, flux)}
+    for name, (_, assumed, one) in schedulers.items():
+        one.set_progress_bar_config(disable=True)
+        config = dict(one.scheduler.config)
+        if other := {key: config.get(key) for key in assumed if config.get(key) != assumed[key]}:
+            raise ValueError(f"JavaScript does not know the scheduler of {name}: {other}, not {assumed}")
+    for asked, one in ((ASKED, pipe), (FLUX_ASKED, flux)):
+        latents_of(one, asked).astype("<f4").tofile(folder / f"reference-{asked['model']}.f32")
+    transformer = Transformer(flux.transformer)
     rows = {0: torch.export.Dim("rows", min=1, max=2)}
     latents, words = torch.zeros(2, 4, 16, 16), torch.zeros(2, 16, 192)
     networks: dict[str, tuple[torch.nn.Module, tuple[torch.Tensor, ...], list[str], Any]] = {
         "text_encoder": (
             TextEncoder(pipe.text_encoder),
             (torch.zeros(1, 16, dtype=torch.int64),),
+            ["last_hidden_state", "pooler_output"],
+            None,
+        ),
+        "text_encoder_2": (
+            T5(flux.text_encoder_2),
+            (torch.zeros(1, TOKENS_2, dtype=torch.int64),),
             ["last_hidden_state"],
+            None,
+        ),
+        "transformer": (
+            transformer,
+            (
+                torch.zeros(1, PICTURE_TOKENS**2, 16),
+                torch.ones(1),
+                torch.ones(1),
+                torch.zeros(1, 192),
+                torch.zeros(1, TOKENS_2, 128),
+            ),
+            ["noise_pred", *transformer.names],
             None,
         ),
         "unet": (
@@ -194,15 +324,28 @@ def export(folder: Path) -> None:
         onnx.save(with_half_weights(model), folder / f"{name}.onnx")
     wasm = (RUNTIME / "ort-wasm-simd-threaded.wasm").read_bytes()
     (folder / "ort.wasm.gz").write_bytes(gzip.compress(wasm, 9, mtime=0))
+    own = {"sd": ["unet.onnx"], "flux": ["text_encoder_2.onnx", "transformer.onnx"]}
     config = {
         "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
-        "scheduler": {name: scheduler[name] for name in SCHEDULER},
+        "families": {
+            asked["model"]: {
+                "files": [*SHARED, *own[asked["model"]], f"reference-{asked['model']}.f32"],
+                "scheduler": {key: one.scheduler.config[key] for key in read},
+                "reference": asked,
+            }
+            for asked, (read, _, one) in zip((ASKED, FLUX_ASKED), schedulers.values(), strict=True)
+        },
         "scaling_factor": pipe.vae.config.scaling_factor,
         "length": pipe.tokenizer.model_max_length,
-        "tokenizer": json.loads((WEIGHTS / "tokenizer" / "tokenizer.json").read_text("utf-8")),
-        "reference": ASKED,
+        "length_2": TOKENS_2,
+        "tokenizer": _tokenizer(WEIGHTS / "tokenizer"),
+        "tokenizer_2": _tokenizer(FLUX / "tokenizer_2"),
     }
     (folder / "model.json").write_text(json.dumps(config, separators=(",", ":")), "utf-8")
+
+
+def _tokenizer(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "tokenizer.json").read_text("utf-8"))
 
 
 def _exported(
@@ -225,7 +368,8 @@ def _exported(
     assert program is not None, "without a file's name, the export is given back"
     # What `optimize` does apart from its search for patterns, which takes as long as all else and which ONNX
     # Runtime repeats when it opens the file.
-    fold_constants(program.model)
+    with np.errstate(divide="ignore", invalid="ignore"):  # T5 takes the logarithm of 0, and does not use it
+        fold_constants(program.model)
     for step in (
         LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
         CommonSubexpressionEliminationPass(),
@@ -236,8 +380,8 @@ def _exported(
 
 
 def latents_of(pipe: Any, asked: Mapping[str, Any]) -> np.ndarray:
-    """(steps + 1, 4, 16, 16) float32: the latents that Python's run begins with, and those after each
-    step."""
+    """(steps + 1, 4, 16, 16), of FLUX (steps + 1, 64, 16) float32: the latents that Python's run begins with,
+    and those after each step."""
     seen: list[torch.Tensor] = []
 
     def note(_pipe: Any, _step: int, _t: Any, values: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -246,6 +390,10 @@ def latents_of(pipe: Any, asked: Mapping[str, Any]) -> np.ndarray:
 
     generator = torch.Generator().manual_seed(asked["seed"])
     first = torch.randn(1, 4, 16, 16, generator=generator)
+    more: dict[str, Any] = {}
+    if asked["model"] == "flux":
+        first = pipe._pack_latents(first, 1, 4, 16, 16)
+        more = {"max_sequence_length": TOKENS_2}
     with torch.no_grad():
         pipe(
             asked["caption"],
@@ -254,6 +402,7 @@ def latents_of(pipe: Any, asked: Mapping[str, Any]) -> np.ndarray:
             latents=first,
             output_type="latent",
             callback_on_step_end=note,
+            **more,
         )
     return torch.cat([first, *seen]).numpy()
 
@@ -264,7 +413,7 @@ def _digest() -> str:
     total.update(json.loads((RUNTIME.parent / "package.json").read_text("utf-8"))["version"].encode())
     for package in ("torch", "onnx", "onnxscript", "diffusers", "transformers"):
         total.update(version(package).encode())
-    for path in sorted(WEIGHTS.rglob("*")):
+    for path in (*sorted(WEIGHTS.rglob("*")), *sorted(FLUX.rglob("*"))):
         if path.is_file():
             total.update(path.read_bytes())
     return total.hexdigest()[:16]
@@ -286,19 +435,19 @@ def write_model(kept: Path, pages: Path) -> None:
     """Write the page, with the model's files from their folder."""
     digest = kept.name.removeprefix("model-")
     shutil.copytree(kept, pages / "_static" / "model" / digest)
-    size = sum(json.loads((kept / "model.json").read_text("utf-8"))["files"].values())
     html = filled(
         "model",
         folder=f"_static/model/{digest}/",
         asked=ASKED,
         captions=CAPTIONS,
         places=PLACES,
-        size=f"{size / 1e6:.0f} MB",
+        repeated=LOOP,
+        models=MODELS,
     )
     below = (SITE / "model.md").read_text("utf-8")
     (pages / "model.md").write_text(wide_page("The model in the page", INTRO, html, below), "utf-8")
 
 
 INTRO = """\
-The course's text-to-image model, running in your browser: write a caption, and look at whatever crosses a
+The course's text-to-image models, running in your browser: write a caption, and look at whatever crosses a
 boundary. Nothing leaves your machine, and nothing is loaded before you ask for it."""

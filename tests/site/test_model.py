@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from builder.model import TOKENS_2
 from inferlab.models import load_pipeline
 from inferlab.models.scenes import WORDS, sample_scenes
 from tests.site.conftest import Handler, axe_source
@@ -37,6 +38,13 @@ ODD = [
 @pytest.fixture(scope="module")
 def pipe():
     opened = load_pipeline("bundled", "cpu")
+    opened.set_progress_bar_config(disable=True)
+    return opened
+
+
+@pytest.fixture(scope="module")
+def flux():
+    opened = load_pipeline("bundled", "cpu", family="flux")
     opened.set_progress_bar_config(disable=True)
     return opened
 
@@ -95,15 +103,21 @@ IN_WORKER = f"""async asked => {{ {MODULES}
 }}"""
 
 
-def test_200_captions_become_the_same_tokens(site, tab, pipe, captions):
+@pytest.mark.parametrize("which", ["CLIP", "T5"])
+def test_200_captions_become_the_same_tokens(site, tab, flux, captions, which):
+    make = {
+        "CLIP": "(await from('tokenizer')).makeTokenizer(config.tokenizer, config.length)",
+        "T5": "(await from('unigram')).makeUnigram(config.tokenizer_2, config.length_2)",
+    }[which]
     got = opened(tab).evaluate(
         f"""async captions => {{ {MODULES}
-        const tokenize = (await from("tokenizer")).makeTokenizer(config.tokenizer, config.length);
+        const tokenize = {make};
         return captions.map(caption => tokenize(caption).ids);
     }}""",
         captions,
     )
-    wanted = pipe.tokenizer(captions, padding="max_length", max_length=16, truncation=True).input_ids
+    read, length = {"CLIP": (flux.tokenizer, 16), "T5": (flux.tokenizer_2, TOKENS_2)}[which]
+    wanted = read(captions, padding="max_length", max_length=length, truncation=True).input_ids
     wrong = [(caption, a, b) for caption, a, b in zip(captions, got, wanted, strict=True) if a != b]
     assert len(set(captions)) >= 195 and not wrong, wrong[:3]
 
@@ -122,11 +136,16 @@ def test_noise_is_what_torch_draws(site, tab, seed):
     [
         {"caption": "a yellow star above a purple ring", "steps": 10, "guidance": 7.5, "seed": 123456},
         {"caption": "an elephant, please", "steps": 7, "guidance": 1, "seed": 3},
+        {"caption": "a yellow star above a purple ring", "steps": 10, "guidance": 3.5, "seed": 123456},
+        {"caption": "an elephant, please", "steps": 1, "guidance": 1, "seed": 3},
     ],
-    ids=["guided", "guidance off"],
+    ids=["guided", "guidance off", "flux", "flux in one step"],
 )
-def test_latents_and_picture_are_pythons(site, tab, pipe, asked):
+def test_latents_and_picture_are_pythons(site, tab, pipe, flux, asked, request):
     wanted = []
+    model = "flux" if "flux" in request.node.callspec.id else "sd"
+    asked = {**asked, "model": model}
+    pipe, more = (flux, {"max_sequence_length": TOKENS_2}) if model == "flux" else (pipe, {})
 
     def note(_pipe, _step, _t, values):
         wanted.append(values["latents"].numpy())
@@ -140,9 +159,10 @@ def test_latents_and_picture_are_pythons(site, tab, pipe, asked):
             generator=torch.Generator().manual_seed(asked["seed"]),
             output_type="pt",
             callback_on_step_end=note,
+            **more,
         ).images
     seen = opened(tab).evaluate(IN_WORKER, asked)
-    first, *got = [np.reshape(latents, (1, 4, 16, 16)) for latents in seen["latents"]]
+    first, *got = [np.reshape(latents, wanted[0].shape) for latents in seen["latents"]]
     assert np.std(first) > 0.9 and len(got) == asked["steps"]
     assert max(np.abs(a - b).max() for a, b in zip(got, wanted, strict=True)) <= FARTHEST
     picture = np.clip(np.reshape(seen["image"], (1, 3, 128, 128)) / 2 + 0.5, 0, 1)
@@ -229,7 +249,8 @@ def test_nothing_is_loaded_before_the_button_and_nothing_twice(site, tab):
     page.click("[data-do=draw]")
     page.wait_for_selector("#model.done", timeout=60_000)
     config = json.loads(page.evaluate(f"async () => {{ {MODULES} return JSON.stringify(config); }}"))
-    assert asked_for() == {*config["files"], "ort.mjs"} and sum(config["files"].values()) < 30e6
+    names = config["families"]["sd"]["files"]
+    assert asked_for() == {*names, "ort.mjs"} and sum(config["files"][name] for name in names) < 30e6
     assert float(page.get_attribute("#model .agrees", "data-farthest")) <= FARTHEST
     assert "after 10 steps" in page.inner_text("#model .agrees")
     look(page, 390)
@@ -240,3 +261,36 @@ def test_nothing_is_loaded_before_the_button_and_nothing_twice(site, tab):
     page.wait_for_selector("#model.done")
     assert asked_for() <= {"ort.mjs"} and page.get_attribute("#model", "data-asked") == "0"
     assert "this browser's cache" in page.inner_text("#model .said")
+
+
+def test_the_other_model_loads_its_own_files_when_it_is_asked_to_draw(site, tab):
+    page = opened(tab)
+    page.fill("[name=steps]", "1")
+    page.click("[data-do=draw]")
+    page.wait_for_selector("#model.done", timeout=60_000)
+    Handler.asked.clear()
+    page.fill("[name=steps]", "10")
+    page.check("[value=flux]", force=True)
+    assert page.input_value("[name=guidance]") == "3.5"
+    page.wait_for_selector("#model [data-place=transformer]")
+    assert not page.is_visible("#model [data-place=unet]") and "T5" in page.inner_text("#model .tokens")
+    page.wait_for_function("document.querySelector('[data-do=draw]').textContent.includes('MB')")
+    assert not asked_for()
+    page.click("#model [data-place=text_encoder_2]")
+    page.click("[data-do=draw]")
+    page.wait_for_selector("#model.paused", timeout=60_000)
+    config = json.loads(page.evaluate(f"async () => {{ {MODULES} return JSON.stringify(config); }}"))
+    own = {"text_encoder_2.onnx", "transformer.onnx", "reference-flux.f32"}
+    assert asked_for() == own and sum(config["files"][name] for name in own) < 8e6
+    assert f"(1, {TOKENS_2}, 128) float32" in page.inner_text("#model .detail .tensor >> nth=0")
+    page.click("[data-do=go]")
+    page.wait_for_selector("#model.done", timeout=60_000)
+    assert page.locator("#model .boundaries li").count() == 5 + 3 * 10 + 1
+    assert float(page.get_attribute("#model .agrees", "data-farthest")) <= FARTHEST
+    assert "after 10 steps" in page.inner_text("#model .agrees") and "?model=flux" in page.url
+    page.click("#model .column:nth-child(2) .latents")
+    assert page.inner_text("#model .detail h2") == "transformer"
+    for folded in page.locator("#model .detail summary").all():
+        folded.click()
+    assert "single_transformer_blocks.5 (1, 64, 128) float32" in page.inner_text("#model .detail")
+    look(page, 1280)

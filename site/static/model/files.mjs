@@ -3,17 +3,18 @@
 const CACHE = "inferlab-model";
 export const usesCache = () => "caches" in globalThis; // only a page from https or localhost has it
 
-// Whether all `urls` are in the cache.
-export async function allKept(urls) {
-  if (!usesCache()) return false;
+// Those of `urls` that are not in the cache.
+export async function missing(urls) {
+  if (!usesCache()) return urls;
   const cache = await caches.open(CACHE);
-  return (await Promise.all(urls.map((url) => cache.match(url)))).every(Boolean);
+  const found = await Promise.all(urls.map((url) => cache.match(url)));
+  return urls.filter((_, at) => !found[at]);
 }
 
 // The bytes of the files. `files` is [{ name, url, bytes }]; `told(got, of, fromCache)` hears of each piece.
 // Returns { data: Map of name -> ArrayBuffer, asked: how many came from the site, unkept: why one could not be kept, or "" }.
-// Files of older weights leave the cache. Throws an Error that names the file which the site did not give.
-export async function fetchAll(files, told) {
+// Files of older weights leave the cache: all but `current`, the addresses of every file that there is now. Throws an Error that names the file which the site did not give.
+export async function fetchAll(files, current, told) {
   const cache = usesCache() ? await caches.open(CACHE) : null;
   const of = files.reduce((sum, file) => sum + file.bytes, 0);
   const data = new Map();
@@ -42,7 +43,6 @@ export async function fetchAll(files, told) {
     if (cache && !unkept) await cache.put(url, new Response(blob)).catch((error) => (unkept = error.message));
     data.set(name, await blob.arrayBuffer());
   }
-  const wanted = new Set(files.map((file) => file.url));
-  for (const { url } of (await cache?.keys()) ?? []) if (!wanted.has(url)) await cache.delete(url);
+  for (const { url } of (await cache?.keys()) ?? []) if (!current.has(url)) await cache.delete(url);
   return { data, asked, unkept };
 }

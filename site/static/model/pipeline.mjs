@@ -1,11 +1,9 @@
-// The bundled pipeline as a generator of its boundaries: whoever runs it may stop between any two of them.
+// The bundled pipelines as generators of their boundaries: whoever runs one may stop between any two of them.
 import { alphasCumprod, ddimStep, guided, timesteps } from "./ddim.mjs";
+import { runFlux } from "./flux.mjs";
 import { randn } from "./noise.mjs";
 
 export const LATENTS = [1, 4, 16, 16];
-// Where a run can be stopped, in order. The guess at each step is the page's own: the course's pipeline decodes once, at the end.
-export const PLACES = ["tokenizer", "text_encoder", "prepare_latents", "unet", "guidance", "scheduler.step", "vae.decode"];
-
 const tensor = (dtype, dims, data) => ({ dtype, dims, data });
 const floats = (dims, data) => tensor("float32", dims, data);
 
@@ -16,12 +14,14 @@ function joined(one, other) {
   return data;
 }
 
-// `model.run(name, feeds)` runs one of the three networks, `model.tokenize` is its tokenizer, `model.config` what the site's
-// build wrote: the scheduler's config and the VAE's scaling factor. Yields, in the order of the run,
+// `model.run(name, feeds)` runs one of the networks, `model.tokenize` is CLIP's tokenizer (and `tokenize2` T5's), `model.config`
+// what the site's build wrote: the schedulers' configs and the VAE's scaling factor. Yields, in the order of the run,
 // { name, step, t, ms, inputs, outputs }: tensors by name, each { dtype, dims, data }. `guess` marks a picture that the pipeline
 // itself would not decode; a UNet's boundary has what its `blocks` give, and its `cross_attention`, too. Guidance of 1 or less is off, as in diffusers: one row, and no guidance.
-export async function* run(model, { caption, steps, guidance, seed }) {
-  const { scheduler, scaling_factor: scaling } = model.config;
+export const run = (model, asked) => (asked.model === "flux" ? runFlux : runStable)(model, asked);
+
+async function* runStable(model, { caption, steps, guidance, seed }) {
+  const { scaling_factor: scaling, families: { sd: { scheduler } } } = model.config;
   const alphas = alphasCumprod(scheduler);
   const on = guidance > 1;
   let began = performance.now();
@@ -37,9 +37,9 @@ export async function* run(model, { caption, steps, guidance, seed }) {
     const ids = tensor("int64", [1, 16], BigInt64Array.from(model.tokenize(text).ids, BigInt));
     yield boundary("tokenizer", {}, { input_ids: ids }, { text });
     began = performance.now();
-    const outputs = await model.run("text_encoder", { input_ids: ids });
-    embedded.push(outputs.last_hidden_state.data);
-    yield boundary("text_encoder", { input_ids: ids }, outputs, { text });
+    const { last_hidden_state } = await model.run("text_encoder", { input_ids: ids });
+    embedded.push(last_hidden_state.data);
+    yield boundary("text_encoder", { input_ids: ids }, { last_hidden_state }, { text });
   }
   // The row without the caption comes first.
   const words = floats([embedded.length, 16, 192], on ? joined(embedded[1], embedded[0]) : embedded[0]);

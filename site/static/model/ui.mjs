@@ -1,17 +1,19 @@
 // The page of the model: asks the worker for a run, and shows each boundary that comes back.
-import { allKept } from "./files.mjs";
+import { missing } from "./files.mjs";
+import { unpacked } from "./flux.mjs";
 import { randn } from "./noise.mjs";
 import { LATENTS } from "./pipeline.mjs";
 import { indexAt, layoutOf, paintColors, paintMap, paintValues, summary } from "./paint.mjs";
 import { makeTokenizer } from "./tokenizer.mjs";
+import { makeUnigram } from "./unigram.mjs";
 
 const place = document.querySelector("#model");
 const get = (selector) => place.querySelector(selector);
 const all = (selector) => [...place.querySelectorAll(selector)];
 const form = get("form");
 const folder = new URL(place.dataset.folder, document.baseURI).href;
-const state = { config: null, tokenize: null, worker: null, loaded: false, drawing: false, paused: false, number: 0,
-  asked: null, boundaries: [], follow: true, reference: null, farthest: 0, from: "" };
+const state = { config: null, tokenize: null, tokenize2: null, worker: null, loaded: new Set(), drawing: false, paused: false, number: 0,
+  asked: null, boundaries: [], follow: true, references: {}, farthest: 0, from: "" };
 
 const made = (tag, attributes = {}, ...children) => {
   const element = Object.assign(document.createElement(tag), attributes);
@@ -24,7 +26,10 @@ const seconds = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toF
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 
 const NOTES = {
-  tokenizer: "One number a token. The model reads 16: a start, the caption, and ends up to the last place.",
+  tokenizer: "One number a token. CLIP reads 16: a start, the caption, and ends up to the last place.",
+  tokenizer_2: "The same caption in T5's tokens, with pads behind its end.",
+  text_encoder_2: "A row a token, 128 numbers each, by T5. The transformer reads them beside the tokens of the picture.",
+  transformer: "The velocity that the model believes in: from the picture to the noise, a row of 16 numbers for each of 64 picture tokens. Guidance is one of its inputs: it has learned what two predictions would make of it.",
   text_encoder: "A row a token, 192 numbers each. Every number may depend on the tokens before it.",
   prepare_latents: "Pure noise, from the seed alone: the numbers that torch draws on a CPU.",
   unet: "The noise that the model believes is in its sample. With guidance on, row 0 is the prediction without the caption, row 1 the one with it.",
@@ -35,16 +40,17 @@ const NOTES = {
 
 // What is asked
 
-const asked = () => ({ caption: form.caption.value, steps: form.steps.valueAsNumber, guidance: form.guidance.valueAsNumber, seed: form.seed.valueAsNumber });
+const family = () => form.elements.model.value;
+const asked = () => ({ model: family(), caption: form.caption.value, steps: form.steps.valueAsNumber, guidance: form.guidance.valueAsNumber, seed: form.seed.valueAsNumber });
 
 function fill(values) {
-  for (const [name, value] of Object.entries(values)) if (form[name] && value !== null) form[name].value = value;
+  for (const [name, value] of Object.entries(values)) if (form.elements[name] && value !== null) form.elements[name].value = value;
   showAsked();
 }
 
 function showAsked() {
   for (const name of ["steps", "guidance"]) form[name].parentElement.querySelector(".set").textContent = form[name].value;
-  if (form.guidance.valueAsNumber <= 1) form.guidance.parentElement.querySelector(".set").textContent = "off";
+  if (family() === "sd" && form.guidance.valueAsNumber <= 1) form.guidance.parentElement.querySelector(".set").textContent = "off";
   if (!state.tokenize) return;
   if (!state.drawing && !state.boundaries.length && form.seed.checkValidity()) {
     const noise = { dims: LATENTS, data: randn(1024, form.seed.value) };
@@ -52,9 +58,24 @@ function showAsked() {
     get(".picture canvas").setAttribute("aria-label", `The noise of seed ${form.seed.value}`);
     get(".picture figcaption").textContent = `The noise of seed ${form.seed.value}. The picture comes out of it.`;
   }
-  const { ids, tokens, used, cut } = state.tokenize(form.caption.value);
-  const chips = ids.slice(0, used + 2).map((id, at) => made("span", { className: "token", title: `token ${at}` }, tokens[at].replace("</w>", ""), made("small", {}, String(id))));
-  get(".tokens").replaceChildren(...chips, ...(cut ? [made("em", {}, `${cut} more do not fit`)] : []));
+  const chips = ({ ids, tokens, used, cut }, ends) => [
+    ...ids.slice(0, used + ends).map((id, at) => made("span", { className: "token", title: `token ${at}` }, tokens[at].replace("</w>", ""), made("small", {}, String(id)))),
+    ...(cut ? [made("em", {}, `${cut} more do not fit`)] : []),
+  ];
+  const clip = chips(state.tokenize(form.caption.value), 2);
+  const reader = (name) => made("b", { className: "reader" }, name);
+  get(".tokens").replaceChildren(...(family() === "sd" ? clip
+    : [reader("CLIP"), ...clip, reader("T5"), ...chips(state.tokenize2(form.caption.value), 1)]));
+}
+
+// The boundaries and the words that belong to the chosen model, and what its first run would load.
+async function showModel() {
+  for (const part of all("[data-of]")) part.hidden = part.dataset.of !== family();
+  const { files } = state.config.families[family()];
+  const names = new Map(files.map((name) => [`${folder}${name}`, state.config.files[name]]));
+  const left = await missing([...names.keys()]);
+  state.size = left.length ? megabytes(left.reduce((sum, url) => sum + names.get(url), 0)) : "from this browser's cache";
+  showState();
 }
 
 // What is shown
@@ -166,11 +187,12 @@ function showInFilm(boundary, at) {
   const { name, step, inputs, outputs, guess } = boundary;
   const column = step === null ? state.asked.steps : step - 1;
   const columns = get(".columns");
-  if (name === "unet" && state.follow) columns.scrollLeft = columns.children[column].offsetLeft - columns.clientWidth / 2;
-  const noise = (tensor) => (canvas) => paintColors(canvas, tensor, -3, 3);
-  if (name === "unet") {
+  const denoiser = name === "unet" || name === "transformer";
+  if (denoiser && state.follow) columns.scrollLeft = columns.children[column].offsetLeft - columns.clientWidth / 2;
+  const noise = (tensor) => (canvas) => paintColors(canvas, tensor.dims.length === 3 ? unpacked(tensor) : tensor, -3, 3);
+  if (denoiser) {
     columns.children[column].querySelector(".when").textContent = `t = ${boundary.t}`;
-    frame(column, "latents", at, noise(inputs.sample));
+    frame(column, "latents", at, noise(inputs.sample ?? inputs.hidden_states));
     if (outputs.noise_pred.dims[0] === 1) frame(column, "prediction", at, noise(outputs.noise_pred));
   }
   if (name === "guidance") frame(column, "prediction", at, noise(outputs.noise_pred));
@@ -187,10 +209,10 @@ function showInFilm(boundary, at) {
 
 // The run that the build recorded from Python, too: the largest difference of its latents, step by step.
 function compare({ name, step, outputs }) {
-  const { reference } = state.config;
+  const { reference } = state.config.families[state.asked.model];
   if (name !== "scheduler.step" || Object.keys(reference).some((key) => reference[key] !== state.asked[key])) return;
   const size = LATENTS.reduce((a, b) => a * b);
-  const python = new Float32Array(state.reference, 4 * step * size, size);
+  const python = new Float32Array(state.references[state.asked.model], 4 * step * size, size);
   state.farthest = outputs.prev_sample.data.reduce((far, value, at) => Math.max(far, Math.abs(value - python[at])), state.farthest);
   const line = get(".agrees");
   line.dataset.farthest = state.farthest;
@@ -216,9 +238,11 @@ function showBoundary(boundary) {
 }
 
 function showState() {
-  const show = { slow: state.loaded && !state.drawing, pause: state.drawing && !state.paused, next: state.paused, go: state.paused };
+  const loaded = state.loaded.has(family());
+  const show = { slow: loaded && !state.drawing, pause: state.drawing && !state.paused, next: state.paused, go: state.paused };
   for (const [name, shown] of Object.entries(show)) get(`[data-do=${name}]`).hidden = !shown;
-  if (state.loaded) get("[data-do=draw]").textContent = state.drawing ? "Draw anew" : "Draw";
+  if (loaded) get("[data-do=draw]").textContent = state.drawing ? "Draw anew" : "Draw";
+  else get("[data-do=draw]").replaceChildren("Load the model and draw ", made("small", {}, state.size));
   place.classList.toggle("drawing", state.drawing && !state.paused);
   place.classList.toggle("paused", state.paused);
 }
@@ -236,8 +260,9 @@ const heard = {
     say(`Loading: ${megabytes(got)} of ${megabytes(of)}`);
   },
   starting: () => say("All is here. The networks start."),
-  loaded: ({ asked: files, unkept, reference, ms }) => {
-    Object.assign(state, { loaded: true, reference });
+  loaded: ({ family: which, asked: files, unkept, reference, ms }) => {
+    state.loaded.add(which);
+    state.references[which] = reference;
     get(".loading").hidden = true;
     state.from = `The model came from ${files ? "the site" : "this browser's cache"} in ${seconds(ms)}.${unkept ? ` It was not kept: ${unkept}.` : ""}`;
     place.dataset.asked = files;
@@ -253,7 +278,7 @@ const heard = {
     if (number !== state.number) return;
     Object.assign(state, { drawing: false, paused: false });
     const spent = (name) => state.boundaries.reduce((sum, one) => sum + (one.name === name ? one.ms : 0), 0);
-    say(`${state.asked.steps} steps in ${seconds(ms)}: unet ${seconds(spent("unet"))}, vae.decode ${seconds(spent("vae.decode"))}. ${state.from}`);
+    say(`${state.asked.steps} steps in ${seconds(ms)}: ${state.asked.model === "sd" ? "unet" : "transformer"} ${seconds(spent("unet") + spent("transformer"))}, vae.decode ${seconds(spent("vae.decode"))}. ${state.from}`);
     state.from = "";
     place.classList.add("done");
     showState();
@@ -268,7 +293,7 @@ const heard = {
 
 // What the reader does
 
-const stops = () => all(".places [aria-pressed=true]").map((button) => button.dataset.place);
+const stops = () => all(".places [aria-pressed=true]:not([hidden])").map((button) => button.dataset.place);
 const tell = (message) => state.worker.postMessage(message);
 
 function begin(once) {
@@ -278,7 +303,7 @@ function begin(once) {
     state.worker.addEventListener("message", ({ data }) => heard[data.is](data));
     state.worker.addEventListener("error", (event) => heard.failed({ message: event.message || "The worker did not start." }));
   }
-  get(".loading").hidden = state.loaded;
+  get(".loading").hidden = state.loaded.has(family());
   Object.assign(state, { number: state.number + 1, asked: asked(), boundaries: [], follow: true, drawing: true, paused: false, farthest: 0 });
   place.classList.remove("done");
   get(".boundaries").replaceChildren();
@@ -286,8 +311,9 @@ function begin(once) {
   for (const chip of all(".places button")) chip.classList.remove("now");
   get(".agrees").textContent = "";
   emptyFilm(state.asked.steps);
-  const same = Object.entries(state.config.reference).every(([key, value]) => state.asked[key] === value);
-  history.replaceState(null, "", same ? location.pathname : `?${new URLSearchParams(state.asked)}`);
+  const changed = Object.entries(state.asked).filter(([key, value]) => state.config.families[family()].reference[key] !== value);
+  const words = new URLSearchParams(changed.length ? state.asked : { model: family() });
+  history.replaceState(null, "", changed.length || family() !== "sd" ? `?${words}` : location.pathname);
   tell({ do: "draw", number: state.number, asked: state.asked, stops: stops(), once, folder, config: state.config });
   showState();
 }
@@ -296,7 +322,13 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   begin(false);
 });
-form.addEventListener("input", showAsked);
+form.addEventListener("input", (event) => {
+  if (event.target.name === "model") {
+    // Each model begins with the guidance that it was recorded with; what else is asked for stays.
+    fill({ guidance: state.config.families[family()].reference.guidance });
+    showModel();
+  } else showAsked();
+});
 const actions = {
   slow: () => begin(true),
   pause: () => tell({ do: "pause" }),
@@ -323,7 +355,11 @@ place.addEventListener("click", (event) => {
 
 state.config = await (await fetch(`${folder}model.json`)).json();
 state.tokenize = makeTokenizer(state.config.tokenizer, state.config.length);
-fill(Object.fromEntries(new URLSearchParams(location.search)));
-if (await allKept(Object.keys(state.config.files).map((name) => `${folder}${name}`))) get("[data-do=draw] small").textContent = "from this browser's cache";
+state.tokenize2 = makeUnigram(state.config.tokenizer_2, state.config.length_2);
+const wanted = Object.fromEntries(new URLSearchParams(location.search));
+if (wanted.model in state.config.families) fill(state.config.families[wanted.model].reference);
+else delete wanted.model;
+fill(wanted);
+await showModel();
 place.hidden = false;
 place.classList.add("ready");
