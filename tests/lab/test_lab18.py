@@ -2,7 +2,9 @@
 nothing behind."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from transformers import DynamicCache
@@ -19,9 +21,9 @@ LAB = "lab18-parallelism"
 IDS, NEW = list(range(20, 32)), 3
 
 
-def solution(exercise: str) -> dict:
-    """What the lab's own solution of an exercise defines."""
-    namespace: dict = {"torch": torch}
+def solution(exercise: str, **names) -> dict:
+    """What the lab's own solution of an exercise defines, with these names of other cells."""
+    namespace: dict = {"torch": torch, **names}
     exec(cell_of(LAB, exercise=exercise), namespace)
     return namespace
 
@@ -75,18 +77,60 @@ def test_every_plan_generates_what_the_whole_model_does(runs, whole, plan):
         assert torch.equal(torch.tensor(runs[plan][0]["logits"]), whole[2])
 
 
-def test_the_ranks_exchange_what_the_labs_formula_says(runs, whole):
-    config, traffic = whole[0], solution("traffic")["traffic"]
-    for number, tokens in ((0, len(IDS)), (1, 1)):
+def test_the_ranks_exchange_what_the_labs_solution_says(runs, whole):
+    config = whole[0]
+    wires = {"ranks": 2, "layers": config.num_hidden_layers, "hidden": config.hidden_size, "itemsize": 4,
+             "prompt": len(IDS)}
+    said = solution("traffic", wires=wires)["wire"]
+    for number, kind in ((0, "prompt"), (1, "tp")):
         lines = [line for line in runs["library"][0]["passes"][number]["log"] if ".layers." in line["module"]]
-        said = traffic("TP", 2, config.num_hidden_layers, config.hidden_size, tokens, 4)
-        assert (len(lines), sum(line["bytes"] for line in lines)) == (said["exchanges"], said["payload"])
+        assert (len(lines), sum(line["bytes"] for line in lines)) == (said[f"{kind}_exchanges"],
+                                                                      said[f"{kind}_payload"])
         assert {line["op"] for line in lines} == {"all_reduce"}
-        sends = [line for line in runs["pipeline"][0]["passes"][number]["log"] if line["op"] == "send"]
-        said = traffic("PP", 2, config.num_hidden_layers, config.hidden_size, tokens, 4)
-        assert (len(sends), sum(line["bytes"] for line in sends)) == (said["exchanges"], said["payload"])
+    sends = [line for line in runs["pipeline"][0]["passes"][1]["log"] if line["op"] == "send"]
+    assert (len(sends), sum(line["bytes"] for line in sends)) == (said["pp_exchanges"], said["pp_payload"])
     rows = traffic_table(runs["gather"][0], 1)
     assert ("all_gather", "mlp.gate_proj", config.num_hidden_layers) in [row[:3] for row in rows]
+
+
+@pytest.mark.parametrize("variant", range(16))
+def test_the_labs_forecasts_are_what_its_rules_as_code_give(variant, capsys):
+    namespace = {"lab": SimpleNamespace(variant=lambda most: variant)}
+    for begins in ("v = lab.variant(16)\nstack", "wires = {", "pipeline = {"):
+        exec(cell_of(LAB, begins=begins), namespace)
+    exec(cell_of(LAB, begins="def schedule"), namespace)
+    schedule, stages = namespace["schedule"], namespace["pipeline"]["stages"]
+    pipe = solution("schedule", pipeline=namespace["pipeline"])["pipe"]
+    events = schedule(stages, [1] * namespace["pipeline"]["microbatches"])
+    assert pipe["last"] == events[-1][0]
+    assert pipe["idle"] == pytest.approx(1 - len(events) / stages / (events[-1][0] + 1))
+    for name, users in (("alone", 1), ("full", stages), ("crowd", 2 * stages)):
+        assert pipe[name] == [tick for tick, stage, job, _ in schedule(stages, [3] * users)
+                              if stage == stages - 1 and job == 0]
+    stack, rank = namespace["stack"], namespace["my_rank"]
+    rows = solution("fused", stack=stack, my_rank=rank)["rows"]
+    weight = torch.arange(sum(stack.values()))
+    assert rows["chunk"] == weight.chunk(4)[rank].tolist()
+    assert rows["needed"] == torch.cat([part.chunk(4)[rank] for part in weight.split(list(stack.values()))
+                                        ]).tolist() != rows["chunk"]
+
+
+@pytest.mark.parametrize("value", [torch.tensor, lambda number: torch.tensor([number]), np.float64])
+def test_a_number_of_torchs_or_numpys_is_as_right_as_pythons(value, monkeypatch):
+    lab = setup.Lab(LAB, "learner 0", "bundled", "cpu", 0)
+    monkeypatch.setattr(setup, "_current", lab)
+    names = {"lab": lab}
+    for begins in ("v = lab.variant(16)\nstack", "wires = {", "pipeline = {"):
+        exec(cell_of(LAB, begins=begins), names)
+
+    def valued(answer):
+        return [value(one) for one in answer] if isinstance(answer, list) else value(answer)
+
+    for check, name, points in (("fused", "rows", 1.0), ("traffic", "wire", 2.0), ("schedule", "pipe", 3.0)):
+        given = {key: names[key] for key in ("stack", "my_rank", "wires", "pipeline")}
+        right = solution(check, **given)[name]
+        exec(cell_of(LAB, check=check), {"lab": lab, name: {key: valued(one) for key, one in right.items()}})
+        assert float(results()[check]) == points
 
 
 def test_a_rank_holds_what_the_forecast_says(runs, whole):
