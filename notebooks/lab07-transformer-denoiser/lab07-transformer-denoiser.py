@@ -387,22 +387,6 @@ with check.part("one row of three columns, features (2, 2, 4)", weight=1):
 check.score()
 
 # %% [markdown]
-# Your table for the run of section 3. For tokens with the same content, the score depends only on their
-# *distance*, not on where in the picture they are:
-
-# %% tags=["demo"]
-with when_written("rotary_table"):
-    grid_ids = pipe._prepare_latent_image_ids(1, places // 2, places // 2, lab.device, torch.float32)
-    all_ids = torch.cat([torch.zeros(TEXT, 3, device=lab.device), grid_ids])
-    rotary = rotary_table(all_ids, config.axes_dims_rope)
-    cos, sin = (table[TEXT:] for table in rotary)
-    alike = cos @ cos.T + sin @ sin.T  # the scores of vectors of ones
-    row = places // 2
-    for start in (0, 3, 2 * row + 1):
-        print(f"tokens {start} and {start + row + 2}, a row and two columns apart:",
-              round(float(alike[start, start + row + 2]), 4))
-
-# %% [markdown]
 # ### Exercise 4 · One double block
 #
 # *difficulty 3 of 3 · 7 minutes · 3 points*
@@ -525,8 +509,8 @@ with when_written("double_block"):
 # `flow_sigmas(steps, tokens)` returns a `list` of `steps + 1` floats:
 #
 # 1. the base schedule: `steps` values, evenly spaced from 1 to `1 / steps`, both included;
-# 2. `mu`, linear in the number of the picture's tokens: 0.5 at 256 tokens, 1.15 at 4,096, and on the same
-#    line below and above;
+# 2. `mu`, which grows with the number of the picture's tokens: 0.5 at 256 tokens, 1.15 at 4,096, and on the
+#    same line below and above. (This line is given.)
 # 3. each value is shifted: $s \mapsto \dfrac{e^\mu}{e^\mu + 1/s - 1}$;
 # 4. a 0 is appended.
 #
@@ -534,13 +518,13 @@ with when_written("double_block"):
 # one shape; the sigmas are floats.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# By how much does mu grow for each token? For the step, look at the three formulas of section 1. Is
+# For the step, look at the three formulas of section 1. Is
 # <code>sigma_next - sigma</code> positive or negative?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
-# <code>mu = 0.5 + (tokens - 256) * (1.15 - 0.5) / (4096 - 256)</code>; the base is <code>1 - k / steps</code>
-# for k from 0 to <code>steps - 1</code>; shift each with <code>math.exp(mu)</code>, and append 0. The step
+# The base is <code>1 - k / steps</code> for k from 0 to <code>steps - 1</code>; shift each with
+# <code>math.exp(mu)</code>, and append 0. The step
 # adds <code>(sigma_next - sigma) * velocity</code>.
 # </details>
 
@@ -550,8 +534,8 @@ import math
 
 def flow_sigmas(steps, tokens):
     """The noise levels of a run, steps + 1 floats, from 1 to 0."""
-    ### BEGIN SOLUTION
     mu = 0.5 + (tokens - 256) * (1.15 - 0.5) / (4096 - 256)
+    ### BEGIN SOLUTION
     base = [1 - k / steps for k in range(steps)]
     return [math.exp(mu) / (math.exp(mu) + 1 / s - 1) for s in base] + [0.0]
     ### END SOLUTION

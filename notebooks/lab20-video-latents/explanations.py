@@ -5,7 +5,7 @@ a block fills the `### HIDDEN TESTS` line of its check."""
 from inferlab.lab import Words
 
 words = Words("clip-in-words", """
-time: what the batch axis and the frame axis of the latents count, and what transformer and decoder see
+time: what the batch axis of the latents counts, and what transformer and decoder see
     who: the batch axis = batch, axis 0 / the frame axis = time axis, axis 2 / the transformer = denoiser,
         network / the decoder = VAE, VAE's decoder
     counts = holds: the clips = prompts / the latent frames / the frames of pixels = pixel frames, frames,
@@ -13,7 +13,7 @@ time: what the batch axis and the frame axis of the latents count, and what tran
     sees = looks at, depends on: all latent frames = every latent frame, whole clip, earlier and later latent
         frames / only this and earlier latent frames = only earlier latent frames, no later latent frame /
         only this latent frame = this latent frame alone, no other latent frame
-decode: what the first and each later decoder call makes, what the cache keeps, and when it is emptied
+decode: what the first and each later decoder call makes, and what the cache keeps
     who: the first call / each later call = every later call, other calls / the cache = feature cache
     makes = gives, returns: one frame = single frame, 1 frame / four frames = 4 frames / all frames
     takes = gets: one latent frame = single latent frame / all latent frames
@@ -21,7 +21,7 @@ decode: what the first and each later decoder call makes, what the cache keeps, 
         finished frames = frames of pixels / keys and values
     is emptied = is reset, is cleared: before each clip = for each clip, between clips / before each call = in
         each call, between calls
-cost: what four times the latent frames do to tokens, scores, decoder calls, a call's largest tensor
+cost: what four times the latent frames do to scores, decoder calls, and a call's largest tensor
     who: the longer clip = longer clip of four times the latent frames
     multiplies: the tokens / the scores = attention scores / the decoder calls = calls of the decoder / the
         largest tensor of a decoder call = largest tensor, decoder's largest tensor / the weights
@@ -61,12 +61,12 @@ for field in ("latents", "tokens"):
 check.slot(lambda: words.grade(check.explanation("clip-in-words"), "time", """
 wanted: what the batch axis counts
     the batch axis | counts | the clips
-wanted: what the frame axis counts
-    the frame axis | counts | the latent frames
 wanted: which latent frames the transformer sees
     the transformer | sees | all latent frames
 wanted: which latent frames the decoder sees
     the decoder | sees | only this and earlier latent frames
+true
+    the frame axis | counts | the latent frames
 false: Frames are no batch axis. The batch counts clips, which know nothing of each other.
     the batch axis | counts | the latent frames / the frames of pixels
     the frame axis | counts | the clips
@@ -90,9 +90,8 @@ wanted: what each later call makes
     each later call | makes | four frames
 wanted: what the cache keeps
     the cache | keeps | features of the two frames before
-wanted: when the cache is emptied
-    the cache | is emptied | before each clip
 true
+    the cache | is emptied | before each clip
     the first call / each later call | takes | one latent frame
 false: The VAE does not decode frame by frame: a later call makes four frames of one latent frame.
     each later call | makes | one frame
@@ -113,8 +112,6 @@ false: Emptied in every call, the cache would keep nothing for the next frames.
 ### FIXTURE words
 
 check.slot(lambda: words.grade(check.explanation("clip-in-words"), "cost", """
-wanted: what happens to the tokens
-    the longer clip | multiplies | the tokens | +by 4
 wanted: what happens to the scores
     the longer clip | multiplies | the scores | +by 16
 wanted: what happens to the decoder calls
@@ -122,6 +119,7 @@ wanted: what happens to the decoder calls
 wanted: what happens to the largest tensor of a decoder call
     the longer clip | leaves alone | the largest tensor of a decoder call
 true
+    the longer clip | multiplies | the tokens | +by 4
     the longer clip | leaves alone | the weights
 false: Four times the frames do not cost four times everywhere: a call still takes one latent frame.
     the longer clip | multiplies | the largest tensor of a decoder call

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from inferlab.lab.identity import scattered
+from inferlab.trace import trace
 
-from .misbuilt import of_own_class
+from .misbuilt import of_own_class, tensors
 from .mislabeled import rebuilt
 
 if TYPE_CHECKING:
@@ -60,6 +61,43 @@ def misfilmed(pipe: WanPipeline, variant: int) -> WanPipeline:
         own = {"postprocess_video": _postprocess_with(_ORDER[fault])}
         broken.video_processor = of_own_class(copy.deepcopy(broken.video_processor), own)
     return of_own_class(broken, {"prepare_latents": _one_noise} if place == "prepare_latents" else {})
+
+
+WATCHED = ["prepare_latents", "transformer.rope", "transformer.blocks.0", "vae.decoder",
+           "video_processor.postprocess_video"]
+
+#: one run's boundaries in order: name, number of its call, the tensors that came out of it
+Values = list[tuple[str, int, list[torch.Tensor]]]
+
+
+def recorded(pipe: WanPipeline) -> tuple[Any, torch.Tensor, Values]:
+    """Two clips of 9 frames; of the second its trace, its frames (9, 96, 96, 3), and what came out where."""
+    asked: dict[str, Any] = {"num_inference_steps": 3, "guidance_scale": 1.0, "num_frames": 9, "height": 96,
+                             "width": 96, "max_sequence_length": 16}
+    with torch.no_grad():
+        pipe("a blue square falls on a black background", generator=torch.Generator().manual_seed(0), **asked)
+        with trace(pipe, depth=WATCHED, keep=WATCHED) as run:
+            pipe("a red circle moves left on a white background", output_type="pt",
+                 generator=torch.Generator().manual_seed(1), **asked)
+    calls: dict[str, int] = {}
+    values: Values = []
+    for b in (b for b in run.boundaries if hasattr(b, "kept")):
+        values.append((b.name, calls.get(b.name, 0), tensors(b.kept.outputs)))
+        calls[b.name] = calls.get(b.name, 0) + 1
+    return run, values[-1][2][0][0].permute(0, 2, 3, 1), values
+
+
+def first_difference(healthy: Values, sick: Values) -> tuple[str, int, torch.Tensor, torch.Tensor]:
+    """The first boundary whose tensors differ, the number of its call, and its first two tensors that do.
+
+    Raises:
+        ValueError: if all values are equal.
+    """
+    for (name, call, good), (_, _, bad) in zip(healthy, sick, strict=True):
+        for one, other in zip(good, bad, strict=True):
+            if not torch.equal(one, other):
+                return name, call, one, other
+    raise ValueError("all values are equal")
 
 
 def _one_noise(self: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
