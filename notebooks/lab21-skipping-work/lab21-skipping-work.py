@@ -14,7 +14,7 @@
 # on a real `FluxPipeline` and build it yourself. Then you find a cache that gives one request's data to the
 # next request.
 #
-# **Time** 60 to 85 minutes, and 10 more for what is optional · **Points** 25, of which 7 are practice ·
+# **Time** 45 to 60 minutes, and 15 more for what is optional · **Points** 17, of which 4 are practice ·
 # **Reading**
 # [Skipping work](../../handbook/lab21-skipping-work.md) in the handbook, before you start
 
@@ -56,15 +56,6 @@ print(f"{type(network).__name__}: {DOUBLES} double and {SINGLES} single blocks, 
 # After this lab you can say of a speed-up which work it leaves out, what stands in its place, and how to find
 # out what that costs.
 #
-# | speed-up | what is not computed | what stands in its place | same picture? |
-# |---|---|---|---|
-# | first-block cache | in some steps, all blocks but the first | what these blocks added at the last whole step | no |
-# | TaylorSeer, pyramid attention broadcast | in some steps, attention layers | their last output, or a line drawn through their last outputs | no |
-# | fewer steps | whole calls of the network | longer steps | no |
-# | guidance in some of the steps only | in the other steps, one of two passes | the pass that is left | no |
-# | text encoded beforehand | nothing: it was done earlier | | yes |
-# | compiled blocks, CUDA graphs | nothing: fewer launches, fewer trips through memory | | up to rounding |
-#
 # A transformer block *adds* something to its input. What the first block adds is called its **residual**,
 # $r$. A step in which all blocks run is called **whole**. The cache rests on a guess: if the first block adds
 # nearly the same as at the last whole step, so will the other blocks. The first block runs in every step. If
@@ -75,18 +66,11 @@ print(f"{type(network).__name__}: {DOUBLES} double and {SINGLES} single blocks, 
 # \qquad d > \text{threshold} \;\Rightarrow\; \text{run all blocks, and keep the new } r$$
 #
 # $r_\text{kept}$ is the residual of the last whole step. At the first step nothing is kept yet: all blocks
-# run.
+# run. (The handbook has the cache's relatives: TaylorSeer, pyramid attention broadcast, fewer steps, guidance
+# in some of the steps.)
 #
 # `enable_cache` puts this into the network as *hooks*: a function stands in front of each block and may
 # answer in its place.
-
-# %% [markdown]
-# ![Left, a curve of the error over the one step that was skipped: high at step 2, lowest in the middle, and
-# higher again at step 10. Right, a grid of steps for four thresholds and two prompts, with filled cells
-# where all blocks ran and the error at the end of each row.](../../handbook/figures/lab21-steps.svg)
-#
-# *From the handbook.* Left: the error of the picture if just one step is skipped. Right: the whole steps of
-# runs with four thresholds, for two prompts.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -107,16 +91,17 @@ def draw(prompt, steps=STEPS, **more):
 print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, threshold {THRESHOLD}")
 
 # %% [markdown]
-# ### Exercise 1 · What is skipped, and what is kept
+# ### Exercise 1 · What is skipped, and what is saved
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 7 minutes · 4 points*
 #
-# **Before you run anything**, write two functions. They are graded on runs that this notebook never makes.
+# **Before you run anything**, write two functions.
 #
-# `forecast(steps, whole, doubles, singles, passes)` says how often things run in one picture. `whole` is the
-# number of whole steps, the same in each pass. `doubles` and `singles` are the numbers of blocks of the two
-# kinds; the first block is a double one. `passes` is 2 with true guidance: the network is then called twice
-# in each step, and each pass has a cache of its own. Returns a `dict` of `int`:
+# **a)** *3 points.* `forecast(steps, whole, doubles, singles, passes)` says how often things run in one
+# picture. It is graded on runs that this notebook never makes. `whole` is the number of whole steps, the same
+# in each pass. `doubles` and `singles` are the numbers of blocks of the two kinds; the first block is a
+# double one. `passes` is 2 with true guidance: the network is then called twice in each step, and each pass
+# has a cache of its own. Returns a `dict` of `int`:
 #
 # | key | meaning |
 # |---|---|
@@ -125,22 +110,28 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, threshold {THRESHOLD}")
 # | `"other blocks"` | how often the attentions of all other blocks run, together |
 # | `"scheduler.step"` | steps of the scheduler |
 #
-# `kept_bytes(picture_tokens, text_tokens, width, passes, item_bytes)` returns the bytes that the library
-# keeps from one step to the next, `int`. For each pass it keeps three tensors: the residual of the first
-# block (picture tokens only), the output of the first block (picture and text tokens), and what all other
-# blocks added (picture and text tokens). A token has `width` numbers of `item_bytes` bytes each.
+# **b)** *1 point.* Four people made this pipeline faster, and each shows a shorter `pipe(...)` call.
+# `verdicts()` says what each of them did with the *work* (all floating point operations, also those outside
+# the call). Returns a `dict` with these four keys; each value is `"less work"`, `"moved"` (the same work, but
+# some of it outside the call) or `"same work"`.
+#
+# | key | what was changed |
+# |---|---|
+# | `"first-block cache"` | the cache of section 1, threshold 0.2 |
+# | `"six steps"` | 6 steps instead of 10 |
+# | `"text beforehand"` | the prompt is encoded before the call, which gets its vectors |
+# | `"compiled blocks"` | the blocks are compiled beforehand |
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Does the pipeline know that blocks are skipped? Which block must run before the cache can decide?
 # </details>
 #
-# <details><summary>Hint 2: nearly the solution</summary>
+# <details><summary>Hint 2: nearly the solution of a)</summary>
 # The network is called <code>steps * passes</code> times, and its first block runs each time. The others,
-# <code>doubles - 1 + singles</code> of them, run in <code>whole * passes</code> calls. The three tensors hold
-# three times the picture's tokens and twice the text's.
+# <code>doubles - 1 + singles</code> of them, run in <code>whole * passes</code> calls.
 # </details>
 
-# %% exercise="forecast" provides=["forecast", "kept_bytes"] difficulty=2 minutes=6
+# %% exercise="forecast" provides=["forecast", "verdicts"] difficulty=2 minutes=7
 def forecast(steps, whole, doubles, singles, passes=1):
     """How often the network, its first block, its other blocks and the scheduler run."""
     ### BEGIN SOLUTION
@@ -153,28 +144,21 @@ def forecast(steps, whole, doubles, singles, passes=1):
     ### END SOLUTION
 
 
-def kept_bytes(picture_tokens, text_tokens, width, passes, item_bytes):
-    """Bytes that the cache keeps from one step to the next."""
+def verdicts():
+    """Speed-up -> "less work", "moved" or "same work"."""
     ### BEGIN SOLUTION
-    return passes * (3 * picture_tokens + 2 * text_tokens) * width * item_bytes
+    return {"first-block cache": "less work", "six steps": "less work", "text beforehand": "moved",
+            "compiled blocks": "same work"}
     ### END SOLUTION
 
 # %% [markdown]
 # ## 3 · Trace
 #
 # First the run without the cache, then the run with it. The trace records the attention of every block.
+# `whole_steps` lists the steps of a traced run in which the block after the first ran.
 
 # %%
-from inferlab.lab.kits.pipelines.step_cache import first_block_cache
-
-# the star in front of transformer_blocks also finds single_transformer_blocks
-ATTENTIONS = "transformer.*transformer_blocks.*.attn"
-
-
-def whole_steps(run):
-    """The steps of a traced run in which the blocks after the first ran."""
-    return [b.step for b in run.find("transformer.transformer_blocks.1.attn")]
-
+from inferlab.lab.kits.pipelines.step_cache import ATTENTIONS, first_block_cache, held_bytes, whole_steps
 
 with trace(pipe, depth=ATTENTIONS) as plain:
     full = draw(PROMPT)
@@ -192,45 +176,12 @@ cached.table(level=2)
 #
 # * **`transformer`** runs in every step. The pipeline and the scheduler do not know about the cache;
 # * **the attention of block 0** runs in every step, too. The decision is made from this block's output;
-# * **all other attentions** are missing in some steps. A trace of the *blocks* would show them in every step,
-#   because in a skipped step the hook in front of a block still hands the block's input on. That is why this
-#   trace looks one level deeper, at the attention.
+# * **all other attentions** are missing in some steps.
 #
-# Now the pictures of both runs, and of two more with larger thresholds. (`first_block_cache` calls
-# `enable_cache` before the run and `disable_cache` after it, as you saw above.)
-
-# %% tags=["demo"]
-from inferlab.lab import filmstrip
-
-
-def decoded(tokens):
-    """The picture of these latents."""
-    grid = pipe._unpack_latents(tokens, SIDE, SIDE, pipe.vae_scale_factor)
-    grid = grid / pipe.vae.config.scaling_factor + pipe.vae.config.shift_factor
-    return pipe.image_processor.postprocess(pipe.vae.decode(grid).sample)[0]
-
-
-def error(got, exact):
-    """How far latents are from the whole run's, as a share of their size."""
-    return float((got - exact).float().norm() / exact.float().norm())
-
-
-shown = {f"whole: {STEPS} steps": full, f"{THRESHOLD}: {len(whole_steps(cached))} whole": quick}
-for threshold in (0.5, 1.0):
-    with first_block_cache(network, threshold), trace(pipe, depth=ATTENTIONS) as run:
-        latents = draw(PROMPT)
-    shown[f"{threshold}: {len(whole_steps(run))} whole"] = latents
-for label, latents in shown.items():
-    print(f"{label:16s} error {error(latents, full):.3f}")
-filmstrip([decoded(latents) for latents in shown.values()], list(shown), "A cache is not free", size=1.9)
-
-# %% [markdown]
-# **Reconcile.** The next cell prints your forecast beside the run, and your bytes beside what the hook holds
-# in the middle of a run. Where they differ, the run is right.
+# **Reconcile** a) of your forecast. Where it differs, the run is right.
 
 # %% tags=["demo"]
 from inferlab.lab import when_written
-from inferlab.lab.kits.pipelines.step_cache import held_bytes
 
 attentions = [b.name for b in cached.boundaries if b.name.endswith(".attn")]
 first = attentions.count("transformer.transformer_blocks.0.attn")
@@ -239,22 +190,6 @@ print("the run: ", {"transformer": cached["transformer"].calls, "first block": f
                     "scheduler.step": len(cached.find("scheduler.step"))})
 with when_written("forecast"):
     print("forecast:", forecast(STEPS, len(whole_steps(cached)), DOUBLES, SINGLES))
-
-
-kept = {}
-
-
-def note(pipeline, step, timestep, inputs):
-    """Called after each step of the loop: the bytes that the cache holds."""
-    kept[step] = held_bytes(network)
-    return {}
-
-
-with first_block_cache(network, THRESHOLD):
-    draw(PROMPT, callback_on_step_end=note)
-print("held after step 5:", kept[4], "bytes")
-with when_written("kept_bytes"):
-    print("forecast:         ", kept_bytes(full.shape[1], 64, WIDTH, 1, full.element_size()), "bytes")
 
 # %% check="forecast" points=3
 from inferlab.lab import Check, reference
@@ -279,12 +214,40 @@ with check.part("4 steps, 3 of them whole, 2 double and 6 single blocks, one pas
 check.score()
 
 # %% [markdown]
+# What the cache costs: an error in the picture, and memory. (`first_block_cache` calls `enable_cache` before
+# its block and `disable_cache` after it, as you saw above.)
+
+# %% tags=["demo"]
+from inferlab.lab import filmstrip
+
+
+def decoded(tokens):
+    """The picture of these latents."""
+    grid = pipe._unpack_latents(tokens, SIDE, SIDE, pipe.vae_scale_factor)
+    grid = grid / pipe.vae.config.scaling_factor + pipe.vae.config.shift_factor
+    return pipe.image_processor.postprocess(pipe.vae.decode(grid).sample)[0]
+
+
+def error(got, exact):
+    """How far latents are from the whole run's, as a share of their size."""
+    return float((got - exact).float().norm() / exact.float().norm())
+
+
+held = set()
+shown = {"no cache": full, f"threshold {THRESHOLD}": quick}
+with first_block_cache(network, 1.0):
+    shown["threshold 1.0"] = draw(PROMPT, callback_on_step_end=lambda *_: held.add(held_bytes(network)) or {})
+print({label: f"error {error(latents, full):.3f}" for label, latents in shown.items()})
+print("bytes that the cache holds after a step:", *held)
+filmstrip([decoded(latents) for latents in shown.values()], list(shown), "A cache is not free", size=1.9)
+
+# %% [markdown]
 # ## 4 · Read
 #
 # The installed code that decides, and what the hook of the first block does with the decision:
 
 # %% jupyter={"source_hidden": true}
-from diffusers.hooks.first_block_cache import FBCBlockHook, FBCHeadBlockHook
+from diffusers.hooks.first_block_cache import FBCHeadBlockHook
 from inferlab.lab import show_source
 
 show_source(FBCHeadBlockHook._should_compute_remaining_blocks, {
@@ -315,64 +278,63 @@ show_source(FBCHeadBlockHook.new_forward, {
      "shared_state.head_block_residual = hidden_states_residual"),
 ], checked="0.42.1")
 
-# %% jupyter={"source_hidden": true}
-show_source(FBCBlockHook.new_forward, {
-    "if shared_state.should_compute:": "All later blocks read the decision; none makes one.",
-    "output[self._metadata.return_hidden_states_index] - shared_state.head_block_output[0]":
-        "The last block writes down what all of them added: its output without the first block's.",
-    "return_output = original_hidden_states": "A skipped step: the block returns its input, at no cost.",
-}, excerpts=[
-    ("if shared_state.should_compute:",
-     "output[self._metadata.return_hidden_states_index] - shared_state.head_block_output[0]"),
-    ("return_output = original_hidden_states", "return_output = original_hidden_states"),
-], checked="0.42.1")
-
 # %% [markdown]
 # ## 5 · Build
 #
-# Exercises 2 and 3 are practice (7 points). All tensors are `float32`.
+# ### Exercise 2 · One step with a memory
 #
-# ### Exercise 2 · The decisions
+# *difficulty 2 of 3 · 8 minutes · 4 points*
 #
-# *difficulty 1 of 3 · 5 minutes · 3 points*
+# (This one is practice.) Now the cache itself, for a network with one stream of tokens (no separate text).
+# One call of `cached_step(first, others, x, memory, threshold)` makes one step:
 #
-# `decide(residuals, threshold)` gets what the first block added at each step of a run, in order: a list of
-# tensors of one shape. It returns a list of `bool`, one for each step: `True` where all blocks must run. The
-# rule is that of section 1. The check compares your decisions with those of the library.
+# | argument | meaning |
+# |---|---|
+# | `first(x)` | the first block; tensors in and out have the shape of `x` |
+# | `others(y)` | all other blocks, one after the other; the same shape |
+# | `x` | what the network gets at this step, `(B, N, C)` |
+# | `memory` | `None` at the first step of a run; then what you returned at the step before |
+# | `threshold` | `float` |
+#
+# Returns two things: the output of the last block (computed, or put together from what was kept) and the
+# memory for the next step, a `dict` of tensors: `"residual"`, the kept residual of the first block, and
+# `"added"`, what the other blocks added to the first block's output at the last whole step. Call `others`
+# once in a whole step and not at all in a skipped one. The check compares your decisions with the library's.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# With which earlier residual is the new one compared: that of the step before, or another one?
+# In a skipped step, what do you add to what? And does the memory change then?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
-# Let <code>kept</code> be <code>None</code> at first. A step is whole if <code>kept is None</code> or if
-# <code>(r - kept).abs().mean() / kept.abs().mean() &gt; threshold</code>. Only then
-# <code>kept = r</code>.
+# With a memory and <code>(residual - memory["residual"]).abs().mean() / memory["residual"].abs().mean()
+# &lt;= threshold</code>: return <code>y + memory["added"]</code>, and the memory as it was. Otherwise
+# <code>out = others(y)</code>, and the new memory has <code>residual</code> and <code>out - y</code>.
 # </details>
 
-# %% exercise="decisions" provides=["decide"] difficulty=1 minutes=5
-def decide(residuals, threshold):
-    """For each step whether all blocks run: a list of bool."""
+# %% exercise="cached-step" provides=["cached_step"] difficulty=2 minutes=8
+def cached_step(first, others, x, memory, threshold):
+    """The output of one step, and the memory for the next."""
+    y = first(x)
+    residual = y - x
     ### BEGIN SOLUTION
-    decisions, kept = [], None
-    for residual in residuals:
-        whole = kept is None or bool((residual - kept).abs().mean() / kept.abs().mean() > threshold)
-        if whole:
-            kept = residual
-        decisions.append(whole)
-    return decisions
+    if memory is not None:
+        change = (residual - memory["residual"]).abs().mean() / memory["residual"].abs().mean()
+        if change <= threshold:
+            return y + memory["added"], memory
+    out = others(y)
+    return out, {"residual": residual, "added": out - y}
     ### END SOLUTION
 
-# %% check="decisions" points=3
+# %% check="cached-step" points=4
 import torch
-from inferlab.lab import Check, reference
+from inferlab.lab import Check, close, reference
 
-check = Check("decisions", points=3)
+check = Check("cached-step", points=4)
 
 
 @reference
 def library(threshold, steps, prompt):
-    """A real run with the library's cache: what the first block added at each step, and the decisions."""
+    """A real run with the library's cache: what the first block added at each step, and the whole steps."""
     from diffusers import FirstBlockCacheConfig
     from inferlab.lab.kits.pipelines.step_cache import leader
     from inferlab.models import load_pipeline
@@ -391,73 +353,7 @@ def library(threshold, steps, prompt):
     with torch.no_grad():
         pipeline(prompt, num_inference_steps=steps, height=64, width=64, max_sequence_length=16,
                  output_type="latent", generator=torch.Generator().manual_seed(0))
-    return [residual for residual, _ in seen], [whole for _, whole in seen]
-
-
-def decided(residuals, threshold):
-    """The learner's decisions, once they are a list of bool."""
-    got = check.learner.decide([r.clone() for r in residuals], threshold)
-    check.true(isinstance(got, list) and all(isinstance(whole, bool) for whole in got),
-               "return a list of bool: bool(...) makes one of a tensor")
-    return got
-
-
-with check.part("four steps with one number each, threshold 0.5", weight=1):
-    got = decided([torch.tensor([value]) for value in (1.0, 1.2, 1.4, 4.0)], 0.5)
-    check.equal(got, [True, False, False, True])
-### HIDDEN TESTS
-check.score()
-
-# %% [markdown]
-# ### Exercise 3 · One step with a memory
-#
-# *difficulty 2 of 3 · 8 minutes · 4 points*
-#
-# Now the cache itself, for a network with one stream of tokens (no separate text). One call of
-# `cached_step(first, others, x, memory, threshold)` makes one step:
-#
-# | argument | meaning |
-# |---|---|
-# | `first(x)` | the first block; tensors in and out have the shape of `x` |
-# | `others(y)` | all other blocks, one after the other; the same shape |
-# | `x` | what the network gets at this step, `(B, N, C)` |
-# | `memory` | `None` at the first step of a run; then what you returned at the step before |
-# | `threshold` | `float` |
-#
-# Returns two things: the output of the last block (computed, or put together from what was kept) and the
-# memory for the next step. A memory is a `dict` or a tuple of tensors, as you like. Call `first` once, and
-# call `others` once in a whole step and not at all in a skipped one.
-#
-# <details><summary>Hint 1: a nudge</summary>
-# In a skipped step, what do you add to what? If you kept the other blocks' <i>output</i> and returned it, the
-# first block's new output would have no part in the result.
-# </details>
-#
-# <details><summary>Hint 2: nearly the solution</summary>
-# <code>y = first(x)</code> and <code>r = y - x</code>. With a memory whose <code>r</code> is close enough:
-# return <code>y + memory["added"]</code>, and the memory as it was. Otherwise <code>out = others(y)</code>,
-# and the memory is <code>{"r": r, "added": out - y}</code>.
-# </details>
-
-# %% exercise="cached-step" provides=["cached_step"] difficulty=2 minutes=8
-def cached_step(first, others, x, memory, threshold):
-    """The output of one step, and the memory for the next."""
-    ### BEGIN SOLUTION
-    y = first(x)
-    residual = y - x
-    if memory is not None:
-        change = (residual - memory["residual"]).abs().mean() / memory["residual"].abs().mean()
-        if change <= threshold:
-            return y + memory["added"], memory
-    out = others(y)
-    return out, {"residual": residual, "added": out - y}
-    ### END SOLUTION
-
-# %% check="cached-step" points=4
-import torch
-from inferlab.lab import Check, close, reference
-
-check = Check("cached-step", points=4)
+    return [residual for residual, _ in seen], [step for step, (_, whole) in enumerate(seen) if whole]
 
 
 def replay(first, others, states, threshold):
@@ -516,9 +412,8 @@ pictures_over_curve({step: decoded(one_skipped[step]) for step in (2, STEPS // 2
                     title="A skipped step costs least in the middle, and the last one is not cheap")
 
 # %% [markdown]
-# In an early step the picture is not decided yet, and all later steps build on the mistake. In the middle the
-# residuals change least. No step comes after the last one to correct its error. So "late steps do not matter"
-# is false. *Which* steps may be skipped must be measured.
+# In an early step the picture is not decided yet, and all later steps build on the mistake. No step comes
+# after the last one to correct its error. So "late steps do not matter" is false.
 #
 # Next, the same thresholds for two prompts, one run for each threshold and prompt:
 
@@ -549,39 +444,36 @@ for threshold, row in measured.items():
 # Two things to see. The same threshold skips other steps for another prompt, and its error differs. And fewer
 # whole steps do not always mean a larger error: it matters which steps were whole.
 #
-# ### Exercise 4 · A threshold under a budget
+# ### Exercise 3 · A threshold under a budget
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 1 of 3 · 4 minutes · 2 points*
 #
 # `choose(table, budget)` gets a table `{threshold: [(whole steps, error), ...]}` with one pair for each
-# prompt, the prompts always in the same order. It returns the threshold that saves most: the one with the
-# smallest sum of whole steps over all prompts. **No** prompt's error may be above `budget`. If two thresholds
-# have the same sum, return the smaller threshold; if no threshold keeps the budget, return `None`. The
-# thresholds of the table come in no order, and with a larger threshold an error may rise or fall.
+# prompt. It returns the threshold that saves most, and with which **no** prompt's error is above `budget`:
+# the one with the smallest sum of whole steps over all prompts. The thresholds come in no order, and with a
+# larger threshold an error may rise or fall. Only the body of the loop is missing: fill `fitting`.
 #
-# <details><summary>Hint 1: a nudge</summary>
+# <details><summary>Hint</summary>
 # May you stop at the first threshold that breaks the budget? Does the mean error tell you what the worst
-# prompt gets?
-# </details>
-#
-# <details><summary>Hint 2: nearly the solution</summary>
-# Keep the thresholds with <code>max(e for _, e in row) &lt;= budget</code>. Of these take the
-# <code>min</code> by <code>(sum(n for n, _ in row), threshold)</code>.
+# prompt gets? Append <code>(sum of whole steps, threshold)</code> if <code>max(error for _, error in
+# row)</code> is within the budget.
 # </details>
 
-# %% exercise="budget" provides=["choose"] difficulty=2 minutes=6
+# %% exercise="budget" provides=["choose"] difficulty=1 minutes=4
 def choose(table, budget):
     """The threshold that saves most and keeps every prompt's error within the budget, or None."""
-    ### BEGIN SOLUTION
-    fitting = [(sum(whole for whole, _ in row), threshold) for threshold, row in table.items()
-               if max(error for _, error in row) <= budget]
+    fitting = []  # pairs (whole steps of all prompts together, threshold)
+    for threshold, row in table.items():
+        ### BEGIN SOLUTION
+        if max(error for _, error in row) <= budget:
+            fitting.append((sum(whole for whole, _ in row), threshold))
+        ### END SOLUTION
     return min(fitting)[1] if fitting else None
-    ### END SOLUTION
 
-# %% check="budget" points=3
+# %% check="budget" points=2
 from inferlab.lab import Check, reference
 
-check = Check("budget", points=3)
+check = Check("budget", points=2)
 with check.part("one prompt, three thresholds", weight=1):
     given = {0.1: [(10, 0.0)], 0.2: [(7, 0.03)], 0.4: [(4, 0.2)]}
     check.equal(check.learner.choose(given, 0.05), 0.2)
@@ -594,35 +486,21 @@ with when_written("choose"):
         print(f"budget {budget}: threshold {choose(measured, budget)}")
 
 # %% [markdown]
-# ### Exercise 5 · A memory that outlives its request
+# ### Exercise 4 · A memory that outlives its request
 #
-# *difficulty 3 of 3 · 10 minutes · 4 points*
+# *difficulty 3 of 3 · 8 minutes · 3 points*
 #
 # A service draws one picture after the other, with one pipeline and one cache. Now and then a client goes
 # away, and its run is stopped in the middle. The next cell runs such an hour (the prompts, and which request
 # is stopped, depend on your name):
 
 # %%
-from inferlab.lab.kits.pipelines.step_cache import SERVICE_THRESHOLD, stopped_hour
+from inferlab.lab.kits.pipelines.step_cache import SERVICE_THRESHOLD, run_hour, stopped_hour
 
-log = {}
 service = load_pipeline("bundled", "cpu", family="flux")
 service.set_progress_bar_config(disable=True)
 service.transformer.enable_cache(FirstBlockCacheConfig(threshold=SERVICE_THRESHOLD))
-for request, (prompt, stop_after) in enumerate(stopped_hour(lab.variant(8))):
-    def stop(pipeline, step, timestep, inputs, after=stop_after):
-        if step + 1 == after:
-            raise KeyboardInterrupt
-        return {}
-
-    with trace(service, depth=ATTENTIONS) as run:
-        try:
-            service(prompt, num_inference_steps=10, max_sequence_length=64, output_type="latent",
-                    generator=torch.Generator().manual_seed(0), callback_on_step_end=stop)
-        except KeyboardInterrupt:
-            pass
-    log[request] = {"prompt": prompt, "steps": len(run.find("scheduler.step")), "whole": whole_steps(run)}
-
+log = run_hour(service, stopped_hour(lab.variant(8)))
 for request, entry in log.items():
     print(request, entry)
 
@@ -634,17 +512,15 @@ for request, entry in log.items():
 # starts empty?
 #
 # The cause: `FluxPipeline.__call__` ends with `maybe_free_model_hooks()`, which empties the caches. A run
-# that is stopped never gets there. (If the next request has another picture size, it raises an exception
-# instead.)
+# that is stopped never gets there.
 #
-# **a)** *2 points.* `foreign_steps(log)` gets a log like the one above, one entry for each request. It
-# returns a `dict`: for each request that used another request's residuals, the number of steps in which it
-# did. All other requests are left out.
+# **a)** *1 point.* `foreign(log)` gets a log like the one above, also of other hours. It returns the numbers
+# of the requests that used another request's residuals, a sorted `list` of `int`.
 #
 # **b)** *2 points.* Repair the service. It will keep the memories itself, in one `dict`, and call
 # `cached_step` with `memories.get(memory_key(call))`. `memory_key(call)` returns the key: a string, or a
-# tuple of strings and numbers. The calls of several requests may be mixed. No request may get another's
-# memory, and every step that the rule of section 1 skips must still be skipped. A `call` is a `dict`:
+# tuple of strings and numbers. No request may get another's memory, and every step that the rule of section 1
+# skips must still be skipped. The calls of several requests may be mixed. A `call` is a `dict`:
 #
 # | entry | meaning |
 # |---|---|
@@ -655,28 +531,17 @@ for request, entry in log.items():
 #
 # The visible checks look only at the form of your answers. The rest is graded when you hand in.
 #
-# <details><summary>Hint 1: a nudge</summary>
-# a) From which step on is a request free of what another request left behind? b) The library's key is the
-# pass alone. Would it be enough to empty the memory at the end of each run? Or to take the prompt into the
-# key?
-# </details>
-#
-# <details><summary>Hint 2: nearly the solution</summary>
-# a) At its first whole step a request writes its own memory. All steps before that one used a foreign memory;
-# if no step is whole, all of them did. b) The key must differ between requests and between passes, and must
-# be the same in all steps of one run.
+# <details><summary>Hint</summary>
+# a) A request that uses only its own residuals has step 1 in <code>whole</code>. b) The key must differ
+# between requests and between passes, and must be the same in all steps of one run. The library's key is the
+# pass alone.
 # </details>
 
-# %% exercise="memory" provides=["foreign_steps", "memory_key"] difficulty=3 minutes=10
-def foreign_steps(log):
-    """Request -> number of steps that used another request's residuals; only requests that did."""
+# %% exercise="memory" provides=["foreign", "memory_key"] difficulty=3 minutes=8
+def foreign(log):
+    """The requests that used another request's residuals."""
     ### BEGIN SOLUTION
-    found = {}
-    for request, entry in log.items():
-        before = entry["whole"][0] - 1 if entry["whole"] else entry["steps"]
-        if before:
-            found[request] = before
-    return found
+    return sorted(request for request, entry in log.items() if 1 not in entry["whole"])
     ### END SOLUTION
 
 
@@ -686,22 +551,22 @@ def memory_key(call):
     return (call["request"], call["pass"])
     ### END SOLUTION
 
-# %% check="foreign" of="memory" points=2
+# %% check="foreign" of="memory" points=1
 from inferlab.lab import Check
 
-check = Check("foreign", points=2)
+check = Check("foreign", points=1)
 
 
-def counted(given):
-    """The learner's answer for a log, once it is a dict."""
-    got = check.learner.foreign_steps(given)
-    check.true(isinstance(got, dict), "return a dict: request -> number of steps")
+def named(given):
+    """The learner's answer for a log, once it is a list."""
+    got = check.learner.foreign(given)
+    check.true(isinstance(got, list), "return a list of request numbers")
     return got
 
 
 with check.part("a log in which nobody was stopped", weight=0):
     calm = {0: {"prompt": "a", "steps": 4, "whole": [1, 3]}, 1: {"prompt": "b", "steps": 4, "whole": [1, 2]}}
-    check.equal(counted(calm), {})
+    check.equal(named(calm), [])
 ### HIDDEN TESTS
 check.score()
 
@@ -741,26 +606,13 @@ with check.part("one request, four steps, one pass", weight=0):
 check.score()
 
 # %% [markdown]
-# ### Exercise 6 · Which speed-ups are real?
+# ### Which speed-ups are real?
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
-#
-# Four people made this service faster, and each shows a shorter `pipe(...)` call. The next cells count what
-# is really computed, in floating point operations, inside the call and elsewhere.
+# Back to the four people of exercise 1. The next cell counts the floating point operations inside the call
+# and elsewhere, and puts your verdicts beside the counts.
 
-# %%
-from torch.utils.flop_counter import FlopCounterMode
-
-PARTS = {"T5EncoderModel": "text encoders", "CLIPTextModel": "text encoders",
-         "FluxTransformer2DModel": "transformer", "Decoder": "VAE decoder"}
-
-
-def operations(where, work):
-    """Rows (where, part, floating point operations) of what `work()` computes."""
-    with FlopCounterMode(display=False) as counter:
-        work()
-    counts = counter.get_flop_counts()
-    return [(where, name, sum(counts[part].values())) for part, name in PARTS.items() if part in counts]
+# %% tags=["demo"]
+from inferlab.lab.kits.pipelines.step_cache import operations
 
 
 def cached_draw():
@@ -768,28 +620,31 @@ def cached_draw():
         draw(PROMPT)
 
 
-vectors, pooled, _ = pipe.encode_prompt(PROMPT, None, lab.device, max_sequence_length=64)
-ready = {"prompt": None, "prompt_embeds": vectors, "pooled_prompt_embeds": pooled}
-before = operations("call", lambda: draw(PROMPT))
-after = {
-    "first-block cache": operations("call", cached_draw),
-    "six steps": operations("call", lambda: draw(PROMPT, 6)),
-    "text beforehand": operations("elsewhere", lambda: pipe.encode_prompt(
-        PROMPT, None, lab.device, max_sequence_length=64)) + operations("call", lambda: draw(**ready)),
-    # a claim: compiled blocks need fewer launches and compute the same operations
-    "compiled blocks": before,
-}
+def encode():
+    return pipe.encode_prompt(PROMPT, None, lab.device, max_sequence_length=64)
 
-# %% tags=["demo"]
-print("before", before)
-for name, rows in after.items():
-    print(name, rows)
+
+vectors, pooled, _ = encode()
+ready = {"prompt": None, "prompt_embeds": vectors, "pooled_prompt_embeds": pooled}
+before = operations(lambda: draw(PROMPT))
+counts = {  # what is computed inside the call, and elsewhere
+    "first-block cache": (operations(cached_draw), 0),
+    "six steps": (operations(lambda: draw(PROMPT, 6)), 0),
+    "text beforehand": (operations(lambda: draw(**ready)), operations(encode)),
+}
+with when_written("verdicts"):
+    for name, (call, elsewhere) in counts.items():
+        print(f"{name:18s} in the call {call / before:6.1%}, elsewhere {elsewhere / before:.1%}; "
+              f"you said: {verdicts()[name]}")
 
 # %% [markdown]
-# The row "compiled blocks" is only a claim so far: the cell repeated `before`. Test it.
+# Text that was encoded beforehand makes the call shorter, and in all the work is the same. A cache saves only
+# work of the transformer, and this small model spends more than half of its operations in the VAE. In
+# FLUX.1-dev at full size the transformer has nearly all operations.
+#
 # `compile_repeated_blocks` compiles one block of each kind and uses the result for all blocks of that kind.
 # The next cell runs only the front half of the compiler, which captures the operations and then runs them
-# unchanged. You see the number of graphs, and that the result is the same.
+# unchanged:
 
 # %% tags=["demo"]
 import torch._dynamo
@@ -803,109 +658,47 @@ for part in network.modules():
 print(f"{torch._dynamo.utils.counters['stats']['unique_graphs']} graphs for {DOUBLES + SINGLES} blocks; "
       f"largest difference {float((compiled - full).abs().max())}")
 
-# %% [markdown]
-# `judge(before, after)` gets two lists of such rows, `(where, part, operations)`. `where` is `"call"` or
-# `"elsewhere"`, and a part may have several rows. It returns a pair: one of the three words below, and the
-# operations saved in all, `int`: the total before minus the total after, negative if more is computed.
-#
-# | word | when |
-# |---|---|
-# | `"less work"` | fewer operations in all |
-# | `"moved"` | not fewer in all, but fewer in the call |
-# | `"same work"` | neither in all nor in the call |
-#
-# <details><summary>Hint 1: a nudge</summary>
-# Whose time do these people measure? Where is the work that their measurement does not see?
-# </details>
-#
-# <details><summary>Hint 2: nearly the solution</summary>
-# Make two sums for <code>before</code> and for <code>after</code>: of all rows, and of the rows with
-# <code>"call"</code>. Compare the sums of all rows first.
-# </details>
+# %% check="verdicts" of="forecast" points=1
+from inferlab.lab import Check
 
-# %% exercise="judge" provides=["judge"] difficulty=2 minutes=6
-def judge(before, after):
-    """("less work" | "moved" | "same work", operations saved in all)."""
-    ### BEGIN SOLUTION
-    def total(rows, places):
-        return sum(operations for where, _, operations in rows if where in places)
-
-    saved = total(before, ("call", "elsewhere")) - total(after, ("call", "elsewhere"))
-    if saved > 0:
-        return "less work", saved
-    return "moved" if total(before, ("call",)) > total(after, ("call",)) else "same work", saved
-    ### END SOLUTION
-
-# %% check="judge" points=3
-from inferlab.lab import Check, reference
-
-check = Check("judge", points=3)
-
-
-def judged(*rows):
-    """The learner's verdict, once it is a pair."""
-    got = check.learner.judge(*rows)
-    check.true(isinstance(got, tuple) and len(got) == 2, "return two things: a word and a number")
-    return got
-
-
-with check.part("half of the network's work is gone", weight=1):
-    check.equal(judged([("call", "transformer", 100)], [("call", "transformer", 50)]), ("less work", 50))
+check = Check("verdicts", points=1)
+with check.part("a word for each of the four (graded when you hand it in)", weight=0):
+    said = check.learner.verdicts()
+    check.true(isinstance(said, dict) and set(said) == {"first-block cache", "six steps", "text beforehand",
+                                                        "compiled blocks"},
+               "return a dict with exactly the four keys")
+    check.true(set(said.values()) <= {"less work", "moved", "same work"}, "use the three words only")
 ### HIDDEN TESTS
 check.score()
-
-# %% tags=["demo"]
-with when_written("judge"):
-    whole = sum(count for _, _, count in before)
-    for name, rows in after.items():
-        word, saved = judge(before, rows)
-        print(f"{name:18s} {word:10s} {100 * saved / whole:5.1f}% of all operations saved")
-
-# %% [markdown]
-# A cache saves only work of the transformer, and this small model spends more than half of its operations in
-# the VAE. In FLUX.1-dev at full size the transformer has nearly all operations. The larger a part's share,
-# the more a speed-up of that part is worth.
 
 # %% [markdown]
 # ## 6 · Explain
 #
-# Say what happened in **your runs** of sections 3 and 5. In the fields `cache`, `decision`, `places` and
-# `speedups` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an
-# entry of its row and, if you like, entries of a row `may follow`. In `whole` you type a number: the whole
-# steps of the run with the cache in section 3. Lines that begin with `#` are notes of your own.
+# Say what happened in **your runs** of sections 3 and 5. In the fields `decision`, `places` and `speedups`
+# you write short sentences, one a line, from the tables below: an entry of `who`, a verb, and an entry of its
+# row. In `whole` you type a number: the whole steps of the run with the cache in section 3. Lines that begin
+# with `#` are notes of your own.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 7 minutes · 5 points.* When you run the cell, it shows how it reads each line. Just
+# *difficulty 2 of 3 · 6 minutes · 4 points.* When you run the cell, it shows how it reads each line. Just
 # that reading is graded when you hand in. One false sentence in a field costs the field's point, so write
 # only what you know. A line that the cell cannot read is judged by a person.
 
-# %% explain="skipping-in-words" difficulty=2 minutes=7
+# %% explain="skipping-in-words" difficulty=2 minutes=6
 %%explain skipping-in-words
 # ### BEGIN SOLUTION
-# cache: the first block runs in every step
-#   the cache adds the kept residual of the other blocks to the first block's output
 # decision: the first block's residual is compared with the residual of the last whole step
 #   the same threshold skips other steps for another prompt
 # places: a skipped step in the middle costs least
 #   a skipped last step costs more than one in the middle
 # speedups: the first-block cache changes the picture
-#   encoding the text beforehand moves work
 #   compiling computes the same operations
 # whole: 7
 # ### END SOLUTION
-
-# %% check="words-cache" of="skipping-in-words" points=1
-from inferlab.lab import Check
-
-check = Check("words-cache", points=1)
-with check.part("`cache:` is filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("skipping-in-words").get("cache"), "`cache:` is empty")
-### HIDDEN TESTS
-check.score()
 
 # %% check="words-decision" of="skipping-in-words" points=1
 from inferlab.lab import Check
@@ -955,7 +748,10 @@ check.score()
 # * **State has an owner.** What is kept from step to step belongs to one request and one pass.
 
 # %% [markdown]
-# Flashcards on diffusion, for now or for another day. Some of them belong to later labs:
+# ## 8 · Further (optional)
+#
+# **15 minutes that nothing graded needs.** If your time is up, go on to section 9. First, flashcards on
+# diffusion, for another day:
 
 # %% tags=["demo"]
 from inferlab.lab.cards import show_cards
@@ -963,13 +759,12 @@ from inferlab.lab.cards import show_cards
 show_cards("diffusion")
 
 # %% [markdown]
-# ## 8 · Further: one picture on two processes
+# ### One picture on two processes
 #
-# **Optional: 10 minutes that nothing graded needs.** If your time is up, go on to section 9. Here no work is
-# skipped: it is divided. *Context parallelism* gives each process, called a *rank*, a part of the tokens.
-# Most of a block treats each token by itself and needs no other rank. Attention does, because every token
-# looks at every token. The next cell starts two processes in the background, with the bundled model on the
-# CPU. Each draws the picture alone, and then both draw it together, while you read on.
+# Here no work is skipped: it is divided. *Context parallelism* gives each process, called a *rank*, a part of
+# the tokens. Most of a block treats each token by itself and needs no other rank. Attention does, because
+# every token looks at every token. The next cell starts two processes in the background, with the bundled
+# model on the CPU. Each draws the picture alone, and then both draw it together, while you read on.
 
 # %% tags=["demo"]
 from inferlab.lab.kits.parallel.ranks import start_context_ranks

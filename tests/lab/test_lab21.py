@@ -13,6 +13,7 @@ from inferlab.lab.kits.pipelines.step_cache import (
     first_block_cache,
     held_bytes,
     leader,
+    operations,
     skipping,
     stopped_hour,
 )
@@ -47,20 +48,17 @@ def whole_steps(pipe, steps=10, prompt="a red circle left of a blue square"):
 
 
 @pytest.mark.parametrize("number", range(8))
-def test_in_every_hour_just_the_request_after_the_one_that_is_stopped_is_poisoned(number, monkeypatch):
+def test_in_every_hour_just_the_request_after_the_one_that_is_stopped_is_poisoned(number):
     learner = next(name for name in (f"learner {i}" for i in range(400)) if variant(name, LAB, 8) == number)
     lab = setup.Lab(LAB, learner, "bundled", "cpu", 0)
-    names: dict = {"lab": lab, "torch": torch, "load_pipeline": load_pipeline, "trace": trace,
-                   "FirstBlockCacheConfig": FirstBlockCacheConfig,
-                   "ATTENTIONS": SECOND,
-                   "whole_steps": lambda run: [b.step for b in run.find(SECOND)]}
+    names: dict = {"lab": lab, "load_pipeline": load_pipeline, "FirstBlockCacheConfig": FirstBlockCacheConfig}
     exec(cell_of(LAB, exercise="memory"), names)
     with torch.no_grad():
         begins = "from inferlab.lab.kits.pipelines.step_cache import SERVICE_THRESHOLD"
         exec(cell_of(LAB, begins=begins), names)
     asked = stopped_hour(number)
     stopped = next(i for i, (_, after) in enumerate(asked) if after == 1)
-    assert list(names["foreign_steps"](names["log"])) == [stopped + 1]
+    assert names["foreign"](names["log"]) == [stopped + 1]
     assert [entry["steps"] for entry in names["log"].values()] == [after or 10 for _, after in asked]
 
 
@@ -110,6 +108,27 @@ def test_after_a_stopped_run_another_size_raises_as_the_text_says(pipe):
         pipe.transformer.disable_cache()
 
 
+def test_fewer_steps_and_the_cache_save_operations_and_text_beforehand_only_moves_them(pipe):
+    asked = {"max_sequence_length": 64, "output_type": "latent"}
+
+    def draw(prompt, steps, **more):
+        return pipe(prompt, num_inference_steps=steps, generator=torch.Generator().manual_seed(7), **asked,
+                    **more)
+
+    def encode():
+        return pipe.encode_prompt("a red ring", None, "cpu", max_sequence_length=64)
+
+    with torch.no_grad():
+        vectors, pooled, _ = encode()
+        before = operations(lambda: draw("a red ring", 10))
+        ready = {"prompt_embeds": vectors, "pooled_prompt_embeds": pooled}
+        inside = operations(lambda: draw(None, 10, **ready))
+        assert operations(lambda: draw("a red ring", 6)) < before and inside < before
+        assert inside + operations(encode) == before
+        with first_block_cache(pipe.transformer, 0.2):
+            assert operations(lambda: draw("a red ring", 10)) < before
+
+
 def test_the_cache_is_off_after_its_block_and_its_bytes_are_those_of_its_tensors(pipe):
     """Three times the picture's tokens and twice the text's, 128 numbers of 4 bytes each."""
     seen = []
@@ -148,9 +167,9 @@ def test_the_unet_has_no_cache_to_enable():
 def test_practice_is_at_most_forty_percent_of_the_points_and_the_title_says_the_sum():
     points = {b.cell.metadata["check"]: b.cell.metadata["points"] for b in blocks_of(LAB)
               if "check" in b.cell.metadata}
-    assert (sum(points.values()), points["decisions"] + points["cached-step"]) == (25, 7)
+    assert (sum(points.values()), points["cached-step"]) == (17, 4)
     title = next(b.cell.source for b in blocks_of(LAB) if b.cell.source.startswith("# Lab 21"))
-    assert "**Points** 25, of which 7 are practice" in title
+    assert "**Points** 17, of which 4 are practice" in title
 
 
 def test_each_exercise_says_its_difficulty_minutes_and_points_as_its_cells_do():
@@ -160,7 +179,7 @@ def test_each_exercise_says_its_difficulty_minutes_and_points_as_its_cells_do():
 def test_every_note_on_the_installed_source_finds_its_line():
     views = sources_shown(LAB)
     shown = [b.cell.source for b in blocks_of(LAB) if "show_source(" in b.cell.source]
-    assert len(views) == len(shown) == 6
+    assert len(views) == len(shown) == 5
     for source, (_, notes, lines) in zip(shown, views, strict=True):
         assert notes == source.count('":\n') + source.count('": "')
         assert lines <= 40

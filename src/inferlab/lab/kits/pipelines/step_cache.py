@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
 from diffusers import FirstBlockCacheConfig
 from diffusers.hooks.first_block_cache import _FBC_LEADER_BLOCK_HOOK
+from torch.utils.flop_counter import FlopCounterMode
 
 from inferlab.lab.identity import scattered
+from inferlab.trace import trace
+
+# the star in front of transformer_blocks also finds single_transformer_blocks
+ATTENTIONS = "transformer.*transformer_blocks.*.attn"
+"""Records the attention of every block. The blocks themselves would stand in every step: a hook in front of a
+skipped block hands its input on."""
+
+
+def whole_steps(run: Any) -> list[int]:
+    """The steps of a traced run in which the blocks after the first ran."""
+    return [b.step for b in run.find("transformer.transformer_blocks.1.attn")]
 
 
 def leader(transformer: Any) -> Any:
@@ -69,6 +81,13 @@ def skipping(transformer: Any, steps: Collection[int]) -> Iterator[None]:
         yield
 
 
+def operations(work: Callable[[], object]) -> int:
+    """The floating point operations of matrix products, convolutions and attentions in ``work()``."""
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return counter.get_total_flops()
+
+
 SERVICE_THRESHOLD = 0.3
 """With this threshold of the first-block cache, the two prompts of a pair are alike at the first step."""
 
@@ -100,3 +119,28 @@ def stopped_hour(variant: int) -> list[tuple[str, int | None]]:
     if number % 2:
         return [(first, 4), (second, None), *pair, (third, None)]
     return [*pair, (first, None), (second, 4), (third, None)]
+
+
+def run_hour(service: Any, requests: Collection[tuple[str, int | None]]) -> dict[int, dict[str, Any]]:
+    """Draws one request after the other, some of them stopped after a step, and logs each.
+
+    Args:
+        service: a pipeline with a first-block cache.
+        requests: of :func:`stopped_hour`.
+
+    Returns:
+        Number of the request -> its prompt, how many steps it made, and which of them were whole.
+    """
+    log = {}
+    for number, (prompt, stop_after) in enumerate(requests):
+
+        def stop(_: Any, step: int, timestep: Any, inputs: Any, after: int | None = stop_after) -> dict:
+            if step + 1 == after:
+                raise KeyboardInterrupt
+            return {}
+
+        with trace(service, depth=ATTENTIONS) as run, suppress(KeyboardInterrupt):
+            service(prompt, num_inference_steps=10, max_sequence_length=64, output_type="latent",
+                    generator=torch.Generator().manual_seed(0), callback_on_step_end=stop)
+        log[number] = {"prompt": prompt, "steps": len(run.find("scheduler.step")), "whole": whole_steps(run)}
+    return log
