@@ -402,8 +402,8 @@ except RuntimeError as error:
 # | `scale` | the scale of pass `i`; above 1 means that it was guided |
 # | `prompt_embeds` | as pass `i` used them: with guidance `(2B, T, D)`, first the B negative rows, then the B with prompts; without guidance `(B, T, D)`, those with prompts |
 #
-# It returns the tuple `(scale, prompt_embeds)` for the next pass; a scale of 1 switches guidance off. The last
-# line is there already. Write when something changes, and what.
+# It returns the tuple `(scale, prompt_embeds)` for the next pass; a scale of 1 switches guidance off. The
+# last line is there already. Write when something changes, and what.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -598,8 +598,8 @@ with when_written("guide"):
         print(f"{name:13s} largest difference from the line at 1: {gap:.1e}")
 
 # %% [markdown]
-# At 1 the pipeline and the formula agree, apart from rounding. At 0.5 the pipeline gives the same as at 1, and
-# the formula does not.
+# At 1 the pipeline and the formula agree, apart from rounding. At 0.5 the pipeline gives the same as at 1,
+# and the formula does not.
 #
 # ### One call with two rows, or two calls with one
 #
