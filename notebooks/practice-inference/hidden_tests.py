@@ -305,3 +305,126 @@ with check.part("what can draft", weight=1):
     check.mistake("a draft as large as the target costs as much as it saves", when="speculation" in told)
     check.equal(told, [])
     check.equal(planned(2.0, 5.0, 0.3, 0, 0.9, 1, [STRANGER, FINE_TUNE, VARIANT])["do"], ["speculation"])
+
+# %% check="attention"
+from inferlab.lab.kits.service.scenarios import scenario
+
+facts = scenario(check.variant(16))
+size, tokens, grain = facts["itemsize"], facts["prompt"], facts["block"]
+reached = [min(first + grain, tokens) for first in range(0, tokens, grain)]
+row = facts["head_dim"] * size / 1e6  # MB of one head's query, key, value or output of one token
+table = 4 * facts["query_heads"] * tokens**2 * size / 1e6
+outer = 2 * facts["query_heads"] * tokens * row
+KEYS = ["table_mb", "one_pass_mb", "scored"]
+with check.part("the tables", weight=1):
+    told = numbers(check, "attention", KEYS, facts)["table_mb"]
+    check.mistake("heads of a group share keys and values; each has a table of scores of its own",
+                  when=near(told, table * facts["kv_heads"] / facts["query_heads"]))
+    check.mistake("two tables, and each is written and read", when=near(told, table / 2)
+                  or near(told, table / 4))
+    check.true(near(told, table), "count query heads, queries, keys, two tables, and a write and a read")
+with check.part("one pass", weight=2):
+    told = numbers(check, "attention", KEYS, facts)["one_pass_mb"]
+    grouped = 2 * facts["kv_heads"] * row
+    check.mistake("blocks of keys that none of these queries may see are not read",
+                  when=near(told, outer + grouped * len(reached) * tokens, 0.001))
+    check.mistake("the query heads of a group share one read of each block",
+                  when=near(told, outer + 2 * facts["query_heads"] * row * sum(reached), 0.001))
+    check.mistake("each block of queries reads its keys again",
+                  when=near(told, outer + grouped * tokens, 0.001))
+    check.true(near(told, outer + grouped * sum(reached), 0.002),
+               "queries and output once, and what each block of queries can reach")
+with check.part("what is computed", weight=1):
+    told = numbers(check, "attention", KEYS, facts)["scored"]
+    check.mistake("with a causal mask whole blocks are skipped", when=near(told, 1.0, 0.001))
+    check.mistake("a block that is read is multiplied whole, also where the mask hides some",
+                  when=near(told, (tokens + 1) / (2 * tokens), 0.001) or told == 0.5)
+    starts = range(0, tokens, grain)
+    whole = sum((end - first) * end for first, end in zip(starts, reached))
+    check.true(near(told, whole / tokens**2, 0.002), "add up queries times keys, block by block")
+
+# %% check="load"
+from inferlab.lab.kits.service.scenarios import scenario
+
+facts = scenario(check.variant(16))
+work = facts["token_ms"] * (facts["prompt"] + facts["new"] - 1)
+fixed, between = facts["call_ms"] * facts["new"], facts["every_ms"]
+KEYS = ["alone_ms", "most_per_second", "latency_ms"]
+with check.part("alone", weight=1):
+    told = numbers(check, "load", KEYS, facts)["alone_ms"]
+    check.mistake("a request that is alone pays every call whole",
+                  when=near(told, work + fixed / facts["batch"]))
+    check.true(near(told, work + fixed), "all its calls, and all its tokens")
+with check.part("the capacity", weight=1):
+    told = numbers(check, "load", KEYS, facts)["most_per_second"]
+    check.mistake("requests do not wait for each other's end: they share calls",
+                  when=near(told, 1e3 / (work + fixed)))
+    check.mistake("calls are shared, tokens are not: each request brings its own",
+                  when=near(told, 1e3 * facts["batch"] / (work + fixed)))
+    check.true(near(told, 1e3 / (work + fixed / facts["batch"])),
+               "what does a request cost if it pays its part of each call?")
+with check.part("the latency at this load", weight=2):
+    told = numbers(check, "load", KEYS, facts)["latency_ms"]
+    check.mistake("that is the latency alone: the tokens of others are in the same calls",
+                  when=near(told, work + fixed))
+    check.mistake("at this load not every call has as many requests as it may have",
+                  when=near(told, facts["batch"] * between))
+    check.true(near(told, between * fixed / (between - work)),
+               "how many calls fit between two arrivals, and how many requests are there?")
+
+# %% check="precision"
+from inferlab.lab.kits.service.scenarios import scenario
+
+facts = scenario(check.variant(16))
+pairs = list(zip(facts["reach"], facts["span"]))
+KEYS = ["scale_before", "scale_after", "prefill_gain"]
+with check.part("before", weight=1):
+    told = numbers(check, "precision", KEYS, facts)["scale_before"]
+    check.mistake("one scale serves all channels of a token: the largest decides",
+                  when=near(told, sum(facts["reach"]) / 4 / 127))
+    check.true(near(told, max(facts["reach"]) / 127), "the largest activation becomes the code 127")
+with check.part("after", weight=2):
+    told = 127 * numbers(check, "precision", KEYS, facts)["scale_after"]
+    check.mistake("the activations are divided, and the weights are multiplied",
+                  when=near(told, max(r * (r / w) ** 0.5 for r, w in pairs)))
+    check.mistake("that moves all of the reach into the weights: then these have the outlier",
+                  when=near(told, 1.0) or near(told, max(facts["span"])))
+    check.true(near(told, max((r * w) ** 0.5 for r, w in pairs)), "divide, then take the largest")
+with check.part("the prefill", weight=1):
+    told = numbers(check, "precision", KEYS, facts)["prefill_gain"]
+    check.mistake("that holds for weights alone: here codes are multiplied, at the rate for 8 bits",
+                  when=near(told, 1.0))
+    check.mistake("fewer bytes and faster products do not multiply: a call takes the longer of the two",
+                  when=near(told, 4.0))
+    check.true(near(told, facts["flops_8"] / facts["flops"], 0.005), "which term decides, before and after?")
+
+# %% check="experts"
+from inferlab.lab.kits.service.scenarios import scenario
+
+facts = scenario(check.variant(16))
+ratio, part = facts["chosen"] / facts["experts"], facts["expert_part"]
+one, many = (1 - part + part * (1 - (1 - ratio) ** n) for n in (1, facts["batch"]))
+KEYS = ["one_share", "batch_share", "latent_gain"]
+with check.part("one request", weight=1):
+    told = numbers(check, "experts", KEYS, facts)["one_share"]
+    check.mistake("the rest of the model is read in every step, too", when=near(told, ratio)
+                  or near(told, part * ratio))
+    check.true(near(told, one), "what is no expert, and the chosen experts")
+with check.part("a batch", weight=2):
+    told = numbers(check, "experts", KEYS, facts)["batch_share"]
+    check.mistake("a sparse model does not read few experts at any batch: tokens choose different ones",
+                  when=near(told, one))
+    check.mistake("some tokens choose the same expert, and it is read once",
+                  when=near(told, 1 - part + part * min(1, facts["batch"] * ratio), 0.001))
+    check.mistake("the rest of the model is read in every step, too",
+                  when=near(told, 1 - (1 - ratio) ** facts["batch"], 0.001))
+    check.true(near(told, many, 0.002), "with which probability is a given expert used by somebody?")
+with check.part("the latent cache", weight=1):
+    told = numbers(check, "experts", KEYS, facts)["latent_gain"]
+    plain, latent = 2 * facts["kv_heads"] * facts["head_dim"], facts["latent"] + facts["rotary"]
+    check.mistake("one latent and one rotary key serve all heads",
+                  when=near(told, plain / latent / facts["kv_heads"]) or near(told, plain / latent / 2))
+    check.mistake("the rotary key is kept as well", when=near(told, plain / facts["latent"]))
+    check.mistake("queries are not kept", when=near(told, plain / latent * facts["query_heads"]
+                                                    / facts["kv_heads"]))
+    check.true(near(told, plain / latent), "numbers of a position before, over numbers after")

@@ -13,10 +13,10 @@
 # %% [markdown]
 # # Practice · Inference
 #
-# Seven questions about serving a language model, three problems to reason through, and flashcards. The
+# Eleven questions about serving a language model, three problems to reason through, and flashcards. The
 # numbers come from a service that depends on your name.
 #
-# **Time** 35 to 45 and 30 to 40 minutes, in two sittings, or ten without code (section 2) · **Points** 24, of
+# **Time** 35 to 45, 30 to 40 and 25 to 35 minutes, in three sittings, or 15 without code · **Points** 32, of
 # which 4 are practice · **Reading** [Practice: inference](../../handbook/practice-inference.md) in the
 # handbook, before you start
 
@@ -58,6 +58,7 @@ for name, value in service.items():
 # | `cache_memory`, `longest`, `page`, `typical` | bytes for all caches; the most tokens that a request may have; tokens of a page; tokens that a request really has |
 # | `accepted`, `drafted`, `draft_cost` | chance that a drafted token is kept; tokens drafted in a round; time of a draft's pass, in passes of the target |
 # | `quantized` | bytes of a weight after quantization |
+# | `flops_8`, and all names from `block` on | see section 5 |
 # | `devices`, `hop_ms`, `sum_ms` | devices that share the model; milliseconds to send a hidden state to the next device; milliseconds of one sum over all devices |
 #
 # One rule holds for all questions. A call reads each weight once, and does two FLOPs with it for each token.
@@ -116,9 +117,9 @@ print("tokens in each call:",
 # %% [markdown]
 # ## 2 · Seven questions
 #
-# **Ten minutes, no code.** Go through the seven questions and the three problems of section 3. Answer each
-# one aloud, in a sentence or two, and only then open the fold-out below its check. Begin the code with the
-# questions that you could not answer.
+# **Fifteen minutes, no code.** Go through these questions, the three problems of section 3 and the questions
+# of section 5. Answer each one aloud, in a sentence or two, and only then open the fold-out below its check.
+# Begin the code with the questions that you could not answer.
 
 # %% [markdown]
 # ### Exercise 1 · Two phases
@@ -848,7 +849,262 @@ with check.part("`trade-off:` is filled in (graded when you hand it in)", weight
 check.score()
 
 # %% [markdown]
-# ## 5 · Nine cards
+# **Another good place to stop.** When you come back, run all cells above this one again.
+
+# %% [markdown]
+# ## 5 · Four questions on labs 22 to 25
+#
+# | name | meaning |
+# |---|---|
+# | `block` | queries in a block of the one-pass kernel, and keys in a block |
+# | `call_ms`, `token_ms`, `every_ms` | milliseconds of a call, and of each token in it; one request arrives every `every_ms` |
+# | `flops_8` | FLOP/s if both sides of a product have 8 bits |
+# | `reach`, `span` | of four input channels: the largest activation of a token, and the largest weight that reads it |
+# | `experts`, `chosen`, `expert_part` | experts in a layer; how many a token chooses; the share of all weights that are experts' |
+# | `latent`, `rotary` | numbers of a cached latent, and of its rotary key |
+#
+# ### Exercise 11 · Attention in one pass
+#
+# *difficulty 2 of 3 · 8 minutes · 2 points*
+#
+# What does a one-pass kernel save in the prefill of `prompt` tokens, and what does it still compute? (One
+# request, one layer, a causal mask. After lab 22.)
+#
+# `attention(s)` returns a `dict` of numbers; MB are 10^6 bytes, and a number has `itemsize` bytes:
+#
+# | key | value |
+# |---|---|
+# | `"table_mb"` | MB that the naive kernel moves for its two tables alone. Each query head has a table of scores and one of weights; each table is written once and read once |
+# | `"one_pass_mb"` | MB that one pass moves: queries and output once, and for each block of queries the keys and values that it can reach, in whole blocks. (The last block may be shorter. Query heads share the reads of their key/value head) |
+# | `"scored"` | scores that one pass computes, over those of the naive kernel |
+#
+# <details><summary>Hint 1: a nudge</summary>
+# A block of queries that begins at <code>first</code> reaches the keys up to its own end. Each of its queries
+# meets all of them, also where the mask hides some.
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# For each <code>first</code> in <code>range(0, prompt, block)</code> the end is <code>min(first + block,
+# prompt)</code>. Read rows: the sum of the ends. Scores: the sum of (end - first) × end, over prompt². One
+# pass moves 2 × query_heads × prompt × head_dim numbers, and 2 × kv_heads × read rows × head_dim.
+# </details>
+
+# %% exercise="attention" provides=["attention"] difficulty=2 minutes=8
+def attention(s):
+    """Attention in one pass: the numbers of this service."""
+    ### BEGIN SOLUTION
+    prompt, width = s["prompt"], s["head_dim"] * s["itemsize"]
+    blocks = [(first, min(first + s["block"], prompt)) for first in range(0, prompt, s["block"])]
+    read = sum(end for _, end in blocks)
+    scored = sum((end - first) * end for first, end in blocks)
+    ends = 2 * s["query_heads"] * prompt * width
+    return {"table_mb": 4 * s["query_heads"] * prompt**2 * s["itemsize"] / 1e6,
+            "one_pass_mb": (ends + 2 * s["kv_heads"] * read * width) / 1e6, "scored": scored / prompt**2}
+    ### END SOLUTION
+
+# %% check="attention" points=2
+from inferlab.lab import Check
+from inferlab.lab.checks.answers import near, numbers
+from inferlab.lab.kits.service.scenarios import EXAMPLE
+
+check = Check("attention", points=2)
+with check.part("the keys, and what is known of EXAMPLE: table_mb and scored", weight=0):
+    told = numbers(check, "attention", ["table_mb", "one_pass_mb", "scored"], EXAMPLE)
+    check.close([told["table_mb"], told["scored"]], [128.0, 0.625], rtol=0.002)
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# <details><summary>Say it in a sentence, then open this</summary>
+# One pass keeps a running maximum, sum and output for each query, so it never writes the table of scores. It
+# gives the same result but for rounding, and without a mask it multiplies as much. With a causal mask it
+# skips whole blocks of keys, which the naive kernel does not.
+# </details>
+
+# %% [markdown]
+# ### Exercise 12 · Under load
+#
+# *difficulty 2 of 3 · 7 minutes · 2 points*
+#
+# How many requests can come, and how long does each take? Here a call takes `call_ms`, and `token_ms` more
+# for each token in it. A request takes part in `new` calls: the first one computes its prompt, and each later
+# one a token. (The token made last is never computed. After lab 23.)
+#
+# `load(s)` returns a `dict` of numbers:
+#
+# | key | value |
+# |---|---|
+# | `"alone_ms"` | milliseconds from a request's first call to its last token, with nobody else there |
+# | `"most_per_second"` | the most requests in a second, on average, if every call has `batch` requests |
+# | `"latency_ms"` | the time from first call to last token if one request arrives every `every_ms`. (Calls follow each other without a pause, and the queue does not grow) |
+#
+# <details><summary>Hint 1: a nudge</summary>
+# In the steady state one request comes and one goes in <code>every_ms</code>. Its tokens take their time, and
+# the rest is for calls. How many calls is that? Then Little's law.
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# The work is token_ms × (prompt + new - 1), and alone is that plus call_ms × new. In full calls a request
+# costs the work plus call_ms × new / batch. At this load (every_ms - work) / call_ms calls fit between two
+# arrivals, new over that number is how many requests are there, and times every_ms is the latency.
+# </details>
+
+# %% exercise="load" provides=["load"] difficulty=2 minutes=7
+def load(s):
+    """Under load: the numbers of this service."""
+    ### BEGIN SOLUTION
+    work, calls = s["token_ms"] * (s["prompt"] + s["new"] - 1), s["call_ms"] * s["new"]
+    present = calls / (s["every_ms"] - work)
+    return {"alone_ms": work + calls, "most_per_second": 1e3 / (work + calls / s["batch"]),
+            "latency_ms": present * s["every_ms"]}
+    ### END SOLUTION
+
+# %% check="load" points=2
+from inferlab.lab import Check
+from inferlab.lab.checks.answers import near, numbers
+from inferlab.lab.kits.service.scenarios import EXAMPLE
+
+check = Check("load", points=2)
+with check.part("the keys, and what is known of EXAMPLE: alone_ms and most_per_second", weight=0):
+    told = numbers(check, "load", ["alone_ms", "most_per_second", "latency_ms"], EXAMPLE)
+    check.close([told["alone_ms"], told["most_per_second"]], [1120.0, 4.7393], rtol=0.002)
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# <details><summary>Say it in a sentence, then open this</summary>
+# Requests that share a call share its fixed time, so a service takes far more of them than one after the
+# other, and each stays longer. Near the capacity the queue grows, long after some call runs all the time.
+# Means hide the slowest few, so a promise is checked request by request.
+# </details>
+
+# %% [markdown]
+# ### Exercise 13 · Low precision
+#
+# *difficulty 2 of 3 · 7 minutes · 2 points*
+#
+# Why are activations hard to quantize, and what do 8 bits on both sides bring? A token has one scale for its
+# int8 codes: its largest absolute activation over 127. Smoothing divides the activations of channel `i` by
+# `(reach[i] / span[i]) ** 0.5`, and multiplies the weights that read it by the same factor. (Without
+# rounding. After lab 24.)
+#
+# `precision(s)` returns a `dict` of numbers:
+#
+# | key | value |
+# |---|---|
+# | `"scale_before"`, `"scale_after"` | the scale of a token with the activations `reach`, before and after smoothing |
+# | `"prefill_gain"` | the prefill of `prompt` tokens by the rule of section 1: its time with `itemsize` bytes a weight at the rate `flops`, over its time with one byte a weight at the rate `flops_8` |
+#
+# <details><summary>Hint 1: a nudge</summary>
+# What is left of each channel's reach after the division? Which of the two terms of the rule decides in the
+# prefill, before and after?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# Before: <code>max(reach) / 127</code>. After: the largest of <code>r / (r / w) ** 0.5</code> over the
+# channels, over 127. A prefill takes the larger of 2 × weights × prompt over the rate and the weights' bytes
+# over the bandwidth.
+# </details>
+
+# %% exercise="precision" provides=["precision"] difficulty=2 minutes=7
+def precision(s):
+    """Low precision: the numbers of this service."""
+    ### BEGIN SOLUTION
+    smoothed = [r / (r / w) ** 0.5 for r, w in zip(s["reach"], s["span"])]
+    flops = 2 * s["weights"] * s["prompt"]
+    before = max(flops / s["flops"], s["weights"] * s["itemsize"] / s["bandwidth"])
+    after = max(flops / s["flops_8"], s["weights"] / s["bandwidth"])
+    return {"scale_before": max(s["reach"]) / 127, "scale_after": max(smoothed) / 127,
+            "prefill_gain": before / after}
+    ### END SOLUTION
+
+# %% check="precision" points=2
+from inferlab.lab import Check
+from inferlab.lab.checks.answers import near, numbers
+from inferlab.lab.kits.service.scenarios import EXAMPLE
+
+check = Check("precision", points=2)
+with check.part("the keys, and what is known of EXAMPLE: scale_before and scale_after", weight=0):
+    told = numbers(check, "precision", ["scale_before", "scale_after", "prefill_gain"], EXAMPLE)
+    check.close([told["scale_before"], told["scale_after"]], [0.50394, 0.031496], rtol=0.002)
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# <details><summary>Say it in a sentence, then open this</summary>
+# A few channels of the activations are far larger than the rest. No scale may follow an input channel,
+# because the sum runs over it, so one large channel makes the step coarse for all. Smoothing moves a part of
+# it into the weights. Codes on both sides are multiplied by the 8-bit unit, so the prefill gains, too.
+# </details>
+
+# %% [markdown]
+# ### Exercise 14 · Newer models
+#
+# *difficulty 2 of 3 · 6 minutes · 2 points*
+#
+# What would change if your model had experts and a latent cache? Each token chooses `chosen` different
+# experts in each layer, all choices are equally likely, and tokens choose independently. All experts have the
+# same size. (After lab 25.)
+#
+# `experts(s)` returns a `dict` of numbers:
+#
+# | key | value |
+# |---|---|
+# | `"one_share"`, `"batch_share"` | the share of all weights that a decode step reads, for one request, and on average for `batch` requests |
+# | `"latent_gain"` | how many times as many positions fit into the same memory, if each layer keeps a latent and a rotary key for a position, instead of keys and values |
+#
+# <details><summary>Hint 1: a nudge</summary>
+# With which probability does nobody in the batch choose a given expert? Which weights does every step read?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+#
+# The share is <code>1 - expert_part</code>, and <code>expert_part</code> times the share of experts that are
+# used: <code>1 - (1 - chosen / experts) ** n</code> with n tokens. The gain is 2 × kv_heads × head_dim over
+# latent + rotary.
+# </details>
+
+# %% exercise="experts" provides=["experts"] difficulty=2 minutes=6
+def experts(s):
+    """Newer models: the numbers of this service."""
+    ### BEGIN SOLUTION
+    one, many = (1 - s["expert_part"] * (1 - s["chosen"] / s["experts"]) ** n for n in (1, s["batch"]))
+    return {"one_share": one, "batch_share": many,
+            "latent_gain": 2 * s["kv_heads"] * s["head_dim"] / (s["latent"] + s["rotary"])}
+    ### END SOLUTION
+
+# %% check="experts" points=2
+from inferlab.lab import Check
+from inferlab.lab.checks.answers import near, numbers
+from inferlab.lab.kits.service.scenarios import EXAMPLE
+
+check = Check("experts", points=2)
+with check.part("the keys, and what is known of EXAMPLE: one_share and latent_gain", weight=0):
+    told = numbers(check, "experts", ["one_share", "batch_share", "latent_gain"], EXAMPLE)
+    check.close([told["one_share"], told["latent_gain"]], [0.4, 4.0], rtol=0.002)
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# <details><summary>Say it in a sentence, then open this</summary>
+# A sparse model reads few experts for one token, and a large part of them for a batch, because tokens choose
+# different ones. A latent cache keeps one latent and one rotary key for a position, for all heads together.
+# Keys and values are made from them, or their matrices are absorbed into the query and the output.
+# </details>
+#
+# Your results for your own service:
+
+# %% tags=["demo"]
+for question in ("attention", "load", "precision", "experts"):
+    with when_written(question):
+        told = globals()[question](service)
+        print(f"{question:10s}", {name: round(value, 4) for name, value in told.items()})
+
+# %% [markdown]
+# ## 6 · The cards
 #
 # To turn a card, click it, or press Enter when it has the focus. Tab goes from the card to its buttons, Space
 # presses one. A card that you know comes back after 1, 3, 7, 14 and 30 days; any other card comes again in
@@ -861,7 +1117,7 @@ from inferlab.lab.cards import show_cards
 show_cards("inference")
 
 # %% [markdown]
-# ## 6 · Notice
+# ## 7 · Notice
 #
 # - **Decode is not a small prefill.** Both read the same weights; but in decode one token pays for it.
 # - **A batch shares the weights only.** With a long context a step reads mostly caches, and the gain stays
@@ -876,7 +1132,7 @@ show_cards("inference")
 # Say it aloud, as in an interview: name the regime, the resource that is shared, and the trade-off.
 
 # %% [markdown]
-# ## 7 · Check and hand in
+# ## 8 · Check and hand in
 #
 # Run this cell last. It runs the visible checks again, says what is missing, and leaves one file to hand in.
 

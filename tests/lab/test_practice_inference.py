@@ -13,7 +13,8 @@ from inferlab.lab.kits.service.scenarios import EXAMPLE, VARIANTS, scenario
 from tests.lab.labtexts import blocks_of, wrong_answers_of
 
 LAB = "practice-inference"
-OWN = ("phases", "cache", "batching", "continuous", "paging", "speculation", "quantization", "split")
+OWN = ("phases", "cache", "batching", "continuous", "paging", "speculation", "quantization", "split",
+       "attention", "load", "precision", "experts")
 
 
 @pytest.fixture(scope="module")
@@ -100,11 +101,15 @@ def test_the_numbers_of_all_services_stay_on_the_side_of_the_ridge_that_the_ques
         ridge = s["flops"] / s["bandwidth"]
         assert s["batch"] < ridge < s["prompt"]
         assert s["query_heads"] > s["kv_heads"]
+        # the queue does not grow, calls follow each other, and every second token still finds new experts
+        work = s["token_ms"] * (s["prompt"] + s["new"] - 1)
+        assert work + s["call_ms"] * s["new"] / s["batch"] < s["every_ms"] < work + s["call_ms"] * s["new"]
+        assert s["batch"] * s["chosen"] / s["experts"] > 0.7
 
 
 def test_practice_is_at_most_forty_percent_and_typed_lines_are_half_of_the_explanation(cells):
     points = {cell.metadata["check"]: cell.metadata["points"] for cell in cells if "check" in cell.metadata}
-    assert sum(points.values()) == 24
-    assert points["dissect"] + points["plan"] == 4 <= 0.4 * 24
+    assert sum(points.values()) == 32
+    assert points["dissect"] + points["plan"] == 4 <= 0.4 * 32
     assert points["two-plans-stages"] + points["two-plans-gain-cost"] == 2
     assert points["two-plans-speculation"] + points["two-plans-trade-off"] == 2
