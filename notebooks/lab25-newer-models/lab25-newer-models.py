@@ -5,7 +5,7 @@
 # states replace keys and values. A model drafts its own next tokens. You count what each change reads and
 # keeps, write two routers and latent attention by hand, and find a broken router.
 #
-# **Time** 65 to 85 minutes · **Points** 16, of which 4 are practice · **Reading**
+# **Time** 50 to 60 minutes · **Points** 16, of which 4 are practice · **Reading**
 # [Newer models](../../handbook/lab25-newer-models.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -63,7 +63,7 @@ for kind in ("mixtral", "qwen3_moe", "deepseek_v3"):
 #
 # ### Exercise 1 · What do the experts of a layer cost?
 #
-# *difficulty 2 of 3 · 6 minutes · 2 points*
+# *difficulty 2 of 3 · 5 minutes · 2 points*
 #
 # An expert has three matrices of `hidden * inner` weights. The router sends each token to `chosen`
 # **different** experts. Suppose that all choices are equally likely, and that tokens choose independently.
@@ -95,7 +95,7 @@ for kind in ("mixtral", "qwen3_moe", "deepseek_v3"):
 # multiply for each token, like each chosen one.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=5
 def forecast(tokens, experts, chosen, shared, hidden, inner, item_bytes):
     """Distinct experts, bytes and products of one layer's experts in one pass."""
     ### BEGIN SOLUTION
@@ -231,7 +231,7 @@ show_source(
 #
 # ### Exercise 2 · Two routers
 #
-# *difficulty 2 of 3 · 8 minutes · 2 points*
+# *difficulty 2 of 3 · 6 minutes · 2 points*
 #
 # (This one is practice.) Both functions get `logits` (tokens, experts), float32, and return `(weights,
 # experts)`, each `(tokens, k)`. The order of a token's `k` experts does not matter.
@@ -252,12 +252,12 @@ show_source(
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>worth = (scores + bias).view(tokens, groups, -1)</code>. The open groups are
-# <code>worth.topk(2, -1).values.sum(-1).topk(kept, -1).indices</code>; fill the others with -inf by a mask
-# (<code>scatter_</code> writes True at indices). Flatten, take <code>topk(k)</code>, gather from the scores.
+# <code>worth = (scores + bias).view(tokens, groups, -1)</code>. The open groups are <code>worth.topk(2,
+# -1).values.sum(-1).topk(kept, -1).indices</code>; fill the others with -inf by <code>masked_fill(closed[...,
+# None], -torch.inf)</code>. Flatten, take <code>topk(k)</code>, gather from the scores.
 # </details>
 
-# %% exercise="route" provides=["route", "route_in_groups"] difficulty=2 minutes=8
+# %% exercise="route" provides=["route", "route_in_groups"] difficulty=2 minutes=6
 def route(logits, k, normalize):
     """Mixtral's choice: (weights, experts)."""
     ### BEGIN SOLUTION
@@ -268,11 +268,14 @@ def route(logits, k, normalize):
 
 def route_in_groups(logits, bias, k, groups, kept, scale):
     """DeepSeek-V3's choice: (weights, experts)."""
-    ### BEGIN SOLUTION
     scores = logits.sigmoid()
+    # `worth`, (tokens, groups, experts of a group), and `best`, (tokens, kept): numbers of the open groups
+    ### BEGIN SOLUTION
     worth = (scores + bias).view(len(logits), groups, -1)
     best = worth.topk(2, -1).values.sum(-1).topk(kept, -1).indices
+    ### END SOLUTION
     closed = torch.ones(len(logits), groups, dtype=torch.bool).scatter(1, best, False)
+    ### BEGIN SOLUTION
     experts = worth.masked_fill(closed[..., None], -torch.inf).flatten(1).topk(k, -1).indices
     weights = scores.gather(1, experts)
     return weights / weights.sum(-1, keepdim=True) * scale, experts
@@ -341,7 +344,7 @@ for kind in ("mistral", "gemma2"):
 #
 # ### Exercise 3 · The cache of six models
 #
-# *difficulty 3 of 3 · 9 minutes · 3 points*
+# *difficulty 3 of 3 · 8 minutes · 3 points*
 #
 # `cache_sizes(config)` takes from a config what a cache depends on, under the config's names:
 
@@ -373,30 +376,31 @@ for name, kind in PUBLISHED.items():
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # A token takes <code>kv_lora_rank + qk_rope_head_dim</code> numbers, or <code>2 * num_key_value_heads *
-# head_dim</code>. Rows: <code>tokens</code>, or at most <code>sliding_window - 1</code>. Linear: channels
-# are twice key heads times key dim plus value heads times value dim; the matrices have value heads times
-# key dim times value dim numbers.
+# head_dim</code>. Rows: <code>tokens</code>, or at most <code>sliding_window - 1</code>. Linear: the matrices
+# have value heads times key dim times value dim numbers.
 # </details>
 
-# %% exercise="cache" provides=["cache_bytes"] difficulty=3 minutes=9
+# %% exercise="cache" provides=["cache_bytes"] difficulty=3 minutes=8
 def cache_bytes(sizes, tokens, batch, item_bytes):
     """Bytes of the cache of a model with such sizes."""
-    ### BEGIN SOLUTION
     total = 0
     for kind in sizes["layer_types"]:
         if kind == "linear_attention":
             keys = sizes["linear_num_key_heads"] * sizes["linear_key_head_dim"]
             values = sizes["linear_num_value_heads"] * sizes["linear_value_head_dim"]
-            total += (2 * keys + values) * sizes["linear_conv_kernel_dim"] * item_bytes
+            total += (2 * keys + values) * sizes["linear_conv_kernel_dim"] * item_bytes  # input
+            ### BEGIN SOLUTION
             total += 4 * values * sizes["linear_key_head_dim"]
+            ### END SOLUTION
             continue
+        ### BEGIN SOLUTION
         rows = min(tokens, sizes["sliding_window"] - 1) if kind == "sliding_attention" else tokens
         numbers = 2 * sizes["num_key_value_heads"] * sizes["head_dim"]
         if "kv_lora_rank" in sizes:
             numbers = sizes["kv_lora_rank"] + sizes["qk_rope_head_dim"]
         total += rows * numbers * item_bytes
+        ### END SOLUTION
     return batch * total
-    ### END SOLUTION
 
 # %% check="cache" points=3
 from inferlab.lab import Check, reference
@@ -433,7 +437,7 @@ for name, kind in PUBLISHED.items():
 # %% [markdown]
 # ### Exercise 4 · Absorb a matrix
 #
-# *difficulty 3 of 3 · 8 minutes · 2 points*
+# *difficulty 3 of 3 · 5 minutes · 2 points*
 #
 # (This one is practice.) Latent attention can do without section 4's `expand_kv`. The key of a head is
 # $k = W_K c$, with the latent $c$. So the score is $q \cdot W_K c = (W_K^\top q) \cdot c$: the matrix is
@@ -454,8 +458,7 @@ for name, kind in PUBLISHED.items():
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# View <code>kv_b</code> as (heads, nope + v, rank) and cut its middle axis. <code>@</code> works head by
-# head.
+# Cut the middle axis of <code>matrices</code>. <code>@</code> works head by head.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -464,12 +467,12 @@ for name, kind in PUBLISHED.items():
 # the scale; the output is <code>scores.softmax(-1) @ latent @ up_v.mT</code>.
 # </details>
 
-# %% exercise="absorb" provides=["absorbed"] difficulty=3 minutes=8
+# %% exercise="absorb" provides=["absorbed"] difficulty=3 minutes=5
 def absorbed(q_nope, q_rope, latent, k_rope, kv_b, scale):
     """Latent attention without making keys or values: (query, out)."""
-    ### BEGIN SOLUTION
     heads, _, nope = q_nope.shape
-    matrices = kv_b.view(heads, -1, kv_b.shape[-1])
+    matrices = kv_b.view(heads, -1, kv_b.shape[-1])  # (heads, nope + v, rank)
+    ### BEGIN SOLUTION
     query = q_nope @ matrices[:, :nope]
     scores = (query @ latent.T + q_rope @ k_rope.T) * scale
     return query, scores.softmax(-1) @ latent @ matrices[:, nope:].mT
@@ -535,21 +538,11 @@ with when_written("absorbed"):
 # | draft model (lab 16) | all its weights | training of its own |
 # | **multi-token prediction** | one more layer of the target; embedding and head are shared | the target's last hidden state and its newest token; trained with the target |
 # | **prompt lookup** | no weights | the text so far |
-#
-# The library adds this to the DeepSeek for multi-token prediction. `eh_proj` joins embedding and hidden
-# state; `mtp_block` is a layer like the others.
-
-# %% tags=["demo"]
-from transformers.modeling_layers import MtpModel
-
-extra = MtpModel(deep, 1).layers
-print(f"{type(extra[0]).__name__}: {sum(p.numel() for p in extra.parameters()):,} parameters, beside "
-      f"{deep.num_parameters():,}:", ", ".join(name for name, _ in extra[0].named_children()))
 
 # %% [markdown]
 # ### Exercise 5 · What will prompt lookup get accepted?
 #
-# *difficulty 2 of 3 · 7 minutes · 2 points*
+# *difficulty 2 of 3 · 6 minutes · 2 points*
 #
 # Before each pass, prompt lookup takes the last `ngram` tokens of the text so far and looks for them
 # earlier in the text; the two may overlap. The **first** place (from the left) counts. The tokens behind it
@@ -563,7 +556,7 @@ print(f"{type(extra[0]).__name__}: {sum(p.numel() for p in extra.parameters()):,
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Keep <code>done</code>, the length of the text so far. A place must lie before the tail itself.
+# Which tokens are the tail of the text so far? A place must lie before the tail itself.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -574,13 +567,13 @@ print(f"{type(extra[0]).__name__}: {sum(p.numel() for p in extra.parameters()):,
 # <code>done</code> grows by kept + 1.
 # </details>
 
-# %% exercise="lookup" provides=["lookup"] difficulty=2 minutes=7
+# %% exercise="lookup" provides=["lookup"] difficulty=2 minutes=6
 def lookup(text, prompt, ngram, ahead, passes):
     """(drafted, kept) of each pass."""
-    ### BEGIN SOLUTION
-    rounds, done = [], prompt
+    rounds, done = [], prompt  # `done`: length of the text so far
     for _ in range(passes):
         draft, kept = [], 0
+        ### BEGIN SOLUTION
         for size in range(ngram, 0, -1):
             tail = text[done - size:done]
             places = [i for i in range(done - size) if text[i:i + size] == tail]
@@ -591,8 +584,8 @@ def lookup(text, prompt, ngram, ahead, passes):
             kept += 1
         rounds.append((len(draft), kept))
         done += kept + 1
+        ### END SOLUTION
     return rounds
-    ### END SOLUTION
 
 # %% check="lookup" points=2
 from inferlab.lab import Check, reference
@@ -643,7 +636,11 @@ for kind, (tokens, rounds) in runs.items():
 #
 # *difficulty 3 of 3 · 5 minutes · 2 points*
 #
-# In this Mixtral the router of one layer is broken, in a way that depends on your name. No error is raised.
+# In this Mixtral the router of one layer is broken, in a way that depends on your name. No error is raised. A
+# sound router computes a softmax over 8 logits, chooses the 2 experts with the largest, and divides their two
+# weights by their sum. 96 tokens make 192 choices, so an even load is 24. The cell shows what each layer's
+# router did, of its first three tokens and of all. **In one layer something is not so. Find it before you
+# read on:**
 
 # %%
 mixtral = tiny("mixtral")
@@ -651,9 +648,15 @@ mend = suspect_router(mixtral, lab.variant(16))
 with Routers(mixtral) as suspect:
     mixtral(some_tokens(1, 96, 6))
 mend()
+
+# %% tags=["demo"]
 for number, one in enumerate(suspect.calls):
-    print(f"layer {number}: logits {tuple(one.logits.shape)}; of the first token: weights",
-          [round(weight, 2) for weight in one.weights[0].tolist()], "experts", one.experts[0].tolist())
+    print(f"layer {number}: tokens that each of the 8 experts gets:",
+          one.experts.flatten().bincount(minlength=8).tolist())
+    for token in range(3):
+        print(f"    token {token}: largest logits at experts {one.logits[token].topk(2).indices.tolist()}, "
+              f"chosen {one.experts[token].tolist()}, with weights",
+              [round(weight, 2) for weight in one.weights[token].tolist()])
 
 # %% [markdown]
 # | fault | what the router does |
@@ -665,18 +668,18 @@ for number, one in enumerate(suspect.calls):
 #
 # Write `diagnose()`, which returns a `dict`: `"layer"`, `int` from 0; `"fault"`, one of the four names;
 # `"load"`, the most tokens that one expert gets in that layer, `int`; `"dropped"`, how many of that layer's
-# choices a capacity of 1.25 times the even share would drop, `int`. (96 tokens make 2 choices each, on 8
-# experts.) Your function may compute the values from `suspect.calls`, or return what you found there.
+# choices a capacity of 1.25 times the even load would drop, `int`. Your function may compute the values from
+# `suspect.calls` (each has `logits`, `weights` and `experts`), or return what you read above.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Print for each layer: <code>weights.sum(-1)</code>, <code>experts.flatten().bincount(minlength=8)</code>,
-# and whether <code>logits.topk(2).indices</code> are the experts.
+# For each layer: do two weights make 1? Are they ever different? Are the chosen experts those with the
+# largest logits? Does one expert get every token?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# An even share is 24, so a capacity is 30. Dropped: <code>(loads - 30).clamp(min=0).sum()</code>. Sums
+# The even load is 24, so the capacity is 30. Dropped: <code>(loads - 30).clamp(min=0).sum()</code>. Sums
 # below 1: unnormalized. Equal weights: uniform. Other experts than the topk: shifted. A load of 96:
 # collapsed.
 # </details>
