@@ -6,7 +6,7 @@
 # your own, write the scheduler that decides who takes part in each call and who is thrown out, and say from
 # traces alone which of two services keeps its promise.
 #
-# **Time** 65 to 90 minutes · **Points** 16, of which 3 are practice · **Reading**
+# **Time** 50 to 60 minutes · **Points** 16, of which 3 are practice · **Reading**
 # [A service under load](../../handbook/lab23-under-load.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -111,13 +111,22 @@ print("a call of the model takes", COST["call"], "ticks, and", COST["token"], "m
 # %% exercise="forecast" provides=["forecast"] difficulty=3 minutes=9
 def forecast(gap, prompt, new, slots, cost):
     """Busy share, batch, latency and rate of a service with one request every `gap` ticks."""
+    # three numbers of ticks: `work`, for the tokens of one request; `alone`, its calls and tokens if it is
+    # alone; `full`, what it costs if all slots are full
     ### BEGIN SOLUTION
     work = cost["token"] * (prompt + new - 1)
     alone, full = work + cost["call"] * new, work + cost["call"] * new / slots
-    if full > gap:
+    ### END SOLUTION
+    if full > gap:  # too much
+        ### BEGIN SOLUTION
         return {"busy": 1.0, "batch": slots, "latency": None, "rate": 1000 * new / full}
-    if alone <= gap:
+        ### END SOLUTION
+    if alone <= gap:  # a request is gone before the next one comes
+        ### BEGIN SOLUTION
         return {"busy": alone / gap, "batch": 1, "latency": alone, "rate": 1000 * new / gap}
+        ### END SOLUTION
+    # in between: calls follow each other, and requests share them
+    ### BEGIN SOLUTION
     batch = new * cost["call"] / (gap - work)
     return {"busy": 1.0, "batch": batch, "latency": batch * gap, "rate": 1000 * new / gap}
     ### END SOLUTION
@@ -194,9 +203,9 @@ for budget in (256, 64, 32):
           f"{len(run['calls'])} calls")
 
 # %% [markdown]
-# The others' longest gap falls with the chunk. **Their mean gap is the same in all three runs, and so is their
-# mean latency: both hide it.** The long prompt pays: each chunk is a call, and each call reads the weights
-# again.
+# The others' longest gap falls with the chunk. **Their mean gap is the same in all three runs, and so is
+# their mean latency: both hide it.** The long prompt pays: each chunk is a call, and each call reads the
+# weights again.
 #
 # ### Prefix hits
 #
@@ -282,24 +291,8 @@ show_source(
 )
 
 # %% [markdown]
-# A request that is done gives its blocks back. The allocator's ledger decides what becomes of them:
-
-# %% jupyter={"source_hidden": true}
-from transformers.generation.continuous_batching.cache_allocators.cache_allocator import BlockLedger
-
-show_source(
-    BlockLedger.release,
-    {
-        "if no_cache:": "Its request was preempted: the block is free, and what it held is forgotten.",
-        "self.cached_blocks[block_id] = None":
-            "Its request is done: a full page stays in the pool, for a prefix hit.",
-    },
-    excerpts=[("if block_id in self.block_to_hash:", "self.cached_blocks[block_id] = None")],
-    checked="5.24.0",
-)
-
-# %% [markdown]
-# And what happens when somebody starves:
+# A request that is done gives its blocks back. Full pages stay in the pool as cached blocks. And what happens
+# when somebody starves:
 
 # %% jupyter={"source_hidden": true}
 from transformers.generation.continuous_batching.offloading_manager import OffloadingManager
@@ -335,7 +328,7 @@ show_source(
 #
 # ### Exercise 2 · A scheduler
 #
-# *difficulty 3 of 3 · 14 minutes · 5 points*
+# *difficulty 3 of 3 · 12 minutes · 5 points*
 #
 # Write `decide(state)`: who takes part in the next call, how many cached blocks are given up, and who is
 # preempted. Only return the decision: whoever calls `decide` carries it out. `state` is a `dict`:
@@ -362,34 +355,37 @@ show_source(
 # 4. **Cached blocks go before requests:** evict only as many as the call needs beyond the free ones. If
 #    somebody is preempted, evict all.
 #
-# It is graded on single states, and on whole loads, yours among them, that your decisions serve.
+# The two loops are written. `running` is the list of those who still run: in the first loop, `one` may have
+# left it already, for an older request. It is graded on single states, and on whole loads, yours among them,
+# that your decisions serve.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Keep a list of those who still run, and the room. Who is the newest of the list? How many blocks does a
-# chunk need that the request does not have yet?
+# What is the room at the beginning? Who is the newest in <code>running</code>? What changes after each
+# chunk?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# For each of <code>state["running"]</code>: its tokens, and <code>need</code>, the blocks of stored and new
-# tokens minus those of the stored. <code>while need &gt; room and one in running</code>: pop the last of
-# <code>running</code>, note it, add its blocks to the room. If it still runs: note the chunk, lower budget
-# and room. The loop over the waiting ones breaks at the first that does not fit. At the end <code>free +
-# cached - room</code> blocks are used (if nobody was preempted).
+# <code>while need &gt; room and one in running</code>: pop the last of <code>running</code>, note it, add its
+# blocks to the room. If <code>one</code> still runs: note the chunk, lower budget and room. The loop over the
+# waiting ones breaks at the first that does not fit. At the end <code>free + cached - room</code> blocks are
+# used (if nobody was preempted).
 # </details>
 
-# %% exercise="decide" provides=["decide"] difficulty=3 minutes=14
+# %% exercise="decide" provides=["decide"] difficulty=3 minutes=12
 def decide(state):
     """The next call: {"chunks": [(request, tokens), ...], "evict": blocks, "preempt": [requests]}."""
-    ### BEGIN SOLUTION
     page, budget = state["page"], state["budget"]
-    room = state["free"] + state["cached"]
     running, preempt, chunks = list(state["running"]), [], []
+    ### BEGIN SOLUTION
+    room = state["free"] + state["cached"]
+    ### END SOLUTION
     for one in state["running"]:
         request, stored, left = one
         tokens = min(left, budget) if left else 1
-        need = -(-(stored + tokens) // page) - -(-stored // page)
+        need = -(-(stored + tokens) // page) - -(-stored // page)  # blocks that it does not have yet
+        ### BEGIN SOLUTION
         while need > room and one in running:
             victim = running.pop()
             preempt.append(victim[0])
@@ -397,16 +393,22 @@ def decide(state):
         if one in running:
             chunks.append((request, tokens))
             budget, room = budget - tokens, room - need
+        ### END SOLUTION
+    ### BEGIN SOLUTION
     if preempt:
         return {"chunks": chunks, "evict": state["cached"], "preempt": preempt}
+    ### END SOLUTION
     for request, _, left in state["waiting"]:
         tokens = min(left, budget)
         need = -(-tokens // page)
+        ### BEGIN SOLUTION
         if len(running) == state["slots"] or tokens == 0 or need > room:
             break
         running.append(request)
         chunks.append((request, tokens))
         budget, room = budget - tokens, room - need
+        ### END SOLUTION
+    ### BEGIN SOLUTION
     used = state["free"] + state["cached"] - room
     return {"chunks": chunks, "evict": max(0, used - state["free"]), "preempt": []}
     ### END SOLUTION
@@ -453,7 +455,7 @@ with when_written("decide"):
 # %% [markdown]
 # ### Exercise 3 · Compute again, move, or hand over
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
 # (This one is practice.) A preempted request is computed again, or its blocks are moved away and back. With
 # **separate prefill and decode** one machine computes the prompt, hands its blocks over, and another machine
@@ -492,12 +494,12 @@ with when_written("decide"):
 # same, plus the hand-over.
 # </details>
 
-# %% exercise="bill" provides=["bill"] difficulty=2 minutes=7
+# %% exercise="bill" provides=["bill"] difficulty=2 minutes=6
 def bill(case):
     """Tokens, bytes and ticks of a preemption and of a hand-over."""
-    ### BEGIN SOLUTION
     token = 2 * case["layers"] * case["kv_heads"] * case["head_dim"] * case["item_bytes"]
-    block = token * case["page"]
+    block = token * case["page"]  # bytes
+    ### BEGIN SOLUTION
     again = case["prompt"] + case["made"] - case["shared"]
     moved = 2 * block * -(-(case["prompt"] + case["made"] - 1) // case["page"])
     handed = block * -(-case["prompt"] // case["page"])
@@ -543,7 +545,7 @@ with when_written("bill"):
 #
 # ### Exercise 4 · Which service keeps its promise?
 #
-# *difficulty 2 of 3 · 8 minutes · 2 points*
+# *difficulty 2 of 3 · 6 minutes · 2 points*
 #
 # Services A and B are the library's engine under the same load, with different settings, which depend on your
 # name. Their monitors say:
@@ -585,23 +587,26 @@ requests_chart(services, title="Two services, one load")
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# A helper <code>cause(one)</code> returns <code>None</code> for a good request. Goodput is 1000 times the
-# number of <code>None</code>, over <code>calls[-1]["end"]</code> minus the first request's arrival.
+# In <code>cause</code>, compare the first token's wait and the largest gap with the target. Goodput is 1000
+# times the number of <code>None</code>, over <code>calls[-1]["end"]</code> minus the first request's arrival.
 # </details>
 
-# %% exercise="verdict" provides=["verdict"] difficulty=2 minutes=8
+# %% exercise="verdict" provides=["verdict"] difficulty=2 minutes=6
 def verdict(services, target):
     """Goodput of each service, which is better, and what spoils the other."""
-    ### BEGIN SOLUTION
     def cause(one):
+        """Why a request is bad: "preemption", "queue" or "prefill"; None if it is good."""
+        ### BEGIN SOLUTION
         tokens = one["tokens"]
         late = tokens[0] - one["arrival"] > target["first"]
         if not late and max(b - a for a, b in zip(tokens, tokens[1:])) <= target["gap"]:
             return None
         return "preemption" if one["preempted"] else "queue" if late else "prefill"
+        ### END SOLUTION
 
     causes = {name: [cause(one) for one in run["requests"]] for name, run in services.items()}
     goodput = {}
+    ### BEGIN SOLUTION
     for name, run in services.items():
         ticks = run["calls"][-1]["end"] - run["requests"][0]["arrival"]
         goodput[name] = 1000 * causes[name].count(None) / ticks

@@ -4,7 +4,7 @@
 # Lab 17 stored weights as codes, and restored them before it multiplied. Here both sides of a product are
 # codes, and codes are multiplied.
 #
-# **Time** 60 to 75 minutes · **Points** 16, of which 6 are practice · **Reading**
+# **Time** 50 to 60 minutes · **Points** 16, of which 6 are practice · **Reading**
 # [Low precision](../../handbook/lab24-low-precision.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -68,7 +68,7 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 #
 # ### Exercise 1 · Faster, or only smaller?
 #
-# *difficulty 2 of 3 · 10 minutes · 3 points*
+# *difficulty 2 of 3 · 8 minutes · 3 points*
 #
 # There are two kinds of products. `"linear"`: all tokens of all sequences meet the same weights `(rows,
 # columns)`. `"scores"`: queries meet keys in attention. Each sequence has its own keys for each key/value
@@ -101,31 +101,36 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Both are <code>times</code> products of <code>(m, k)</code> and <code>(k, n)</code>. In this order, linear:
-# 1, <code>sequences * tokens</code>, <code>columns</code>, <code>rows</code>. Scores: <code>sequences *
-# kv_heads</code>, <code>heads // kv_heads * tokens</code>, <code>head_dim</code>, <code>keys</code>. Bytes:
-# <code>times * (m * k * left + k * n * right + m * n * 16) // 8</code>.
+# Scores: <code>times</code> is <code>sequences * kv_heads</code>, <code>m</code> is <code>heads // kv_heads *
+# tokens</code>, then <code>head_dim</code> and <code>keys</code>. Bytes <code>moved</code>: <code>times * (m
+# * k * left + k * n * right + m * n * 16) // 8</code>.
 # </details>
 
-# %% exercise="verdict" provides=["verdict"] difficulty=2 minutes=10
+# %% exercise="verdict" provides=["verdict"] difficulty=2 minutes=8
 def verdict(product, sequences, tokens, bits, sizes, machine):
     """Bytes of a product in these bits, what it gains over 16 bits, and the verdict."""
-    ### BEGIN SOLUTION
+    # `times` products of (m, k) and (k, n)
     if product == "linear":
         times, m, k, n = 1, sequences * tokens, sizes["columns"], sizes["rows"]
     else:
+        ### BEGIN SOLUTION
         times, m = sequences * sizes["kv_heads"], sizes["heads"] // sizes["kv_heads"] * tokens
         k, n = sizes["head_dim"], sizes["keys"]
+        ### END SOLUTION
 
     def cost(left, right):
+        """Bytes and seconds with `left` and `right` bits."""
+        ### BEGIN SOLUTION
         moved = times * (m * k * left + k * n * right + m * n * 16) // 8
         rate = machine["8-bit"] if max(left, right) <= 8 else machine["16-bit"]
+        ### END SOLUTION
         return moved, max(2 * times * m * k * n / rate, moved / machine["bandwidth"])
 
     moved, seconds = cost(*bits)
+    ### BEGIN SOLUTION
     gain = cost(16, 16)[1] / seconds
-    return {"bytes": moved, "gain": gain, "verdict": "faster" if gain > 1.01 else "only smaller"}
     ### END SOLUTION
+    return {"bytes": moved, "gain": gain, "verdict": "faster" if gain > 1.01 else "only smaller"}
 
 # %% [markdown]
 # ## 3 · Trace
@@ -252,7 +257,7 @@ show_source(
 #
 # ### Exercise 2 · W8A8 by hand
 #
-# *difficulty 2 of 3 · 9 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
 # (This one is practice.) Write `w8a8(x, w, per)`.
 #
@@ -284,13 +289,16 @@ show_source(
 # of_w.T</code>.
 # </details>
 
-# %% exercise="w8a8" provides=["w8a8"] difficulty=2 minutes=9
+# %% exercise="w8a8" provides=["w8a8"] difficulty=2 minutes=6
 def w8a8(x, w, per):
     """A linear layer in int8 codes: (int32 sums, float32 result)."""
+    # scales of `x` and of `w`
     ### BEGIN SOLUTION
     of_x = (x.abs().amax() if per == "tensor" else x.abs().amax(1, keepdim=True)) / 127
     of_w = w.abs().amax(1, keepdim=True) / 127
+    ### END SOLUTION
     codes_x, codes_w = (x / of_x).round().to(torch.int8), (w / of_w).round().to(torch.int8)
+    ### BEGIN SOLUTION
     acc = codes_x.int() @ codes_w.int().T
     return acc, acc.float() * of_x * of_w.T
     ### END SOLUTION
@@ -377,7 +385,7 @@ print("without an outlier:", ", ".join(f"{name} off by {(form(x, x.abs().amax())
 # %% [markdown]
 # ### Exercise 3 · Smoothing
 #
-# *difficulty 2 of 3 · 7 minutes · 2 points*
+# *difficulty 2 of 3 · 6 minutes · 2 points*
 #
 # No scale can follow an input channel. But a channel's size can be moved into the weights: divide the
 # activations of channel $i$ by a factor $f_i$, and multiply the weights that read it by $f_i$. Do the
@@ -415,13 +423,16 @@ print("without an outlier:", ", ".join(f"{name} off by {(form(x, x.abs().amax())
 # <code>factor[:, None]</code> if it has two axes; each of <code>after</code> times <code>factor</code>.
 # </details>
 
-# %% exercise="smooth" provides=["smooth"] difficulty=2 minutes=7
+# %% exercise="smooth" provides=["smooth"] difficulty=2 minutes=6
 def smooth(before, after, reach, alpha):
     """One factor for each channel, and the weights before and after with it."""
+    # `span`: s of each channel; `factor`: f of each channel, not rounded yet
     ### BEGIN SOLUTION
     span = torch.stack([matrix.abs().amax(0) for matrix in after]).amax(0)
     factor = torch.where((reach > 0) & (span > 0), reach**alpha / span ** (1 - alpha), 1.0)
+    ### END SOLUTION
     factor = 2.0 ** factor.log2().round()
+    ### BEGIN SOLUTION
     divided = before / (factor if before.dim() == 1 else factor[:, None])
     return factor, divided, [matrix * factor for matrix in after]
     ### END SOLUTION
@@ -497,7 +508,7 @@ with when_written("w8a8", "smooth"):
 # %% [markdown]
 # ### Exercise 4 · Texts that mislead
 #
-# *difficulty 2 of 3 · 6 minutes · 2 points*
+# *difficulty 2 of 3 · 5 minutes · 2 points*
 #
 # A *static* scale is fixed before the service starts. To **calibrate** it, run some texts and note the
 # **reach** of each layer's input: its largest absolute value. Nothing is trained: no loss is computed, and no
@@ -544,7 +555,7 @@ for name, one in found.items():
 # quotient of all is the factor.
 # </details>
 
-# %% exercise="misleading" provides=["misleading"] difficulty=2 minutes=6
+# %% exercise="misleading" provides=["misleading"] difficulty=2 minutes=5
 def misleading():
     """The set that misleads, the layer, and how far the traffic goes beyond."""
     ### BEGIN SOLUTION
@@ -576,29 +587,13 @@ with check.part("a set, a layer and a factor", weight=0):
 check.score()
 
 # %% [markdown]
-# What does it cost? Now all inputs of linear layers are in FP8, with static scales from each set. The cell
-# prints how far the logits are off on the three kinds of texts in the traffic:
-
-# %% tags=["demo"]
-for name, texts in sets.items():
-    with LinearInputs(small) as seen:
-        for one in texts:
-            small(one.to(lab.device))
-    limits = {layer: torch.cat(calls).abs().amax() for layer, calls in seen.seen.items()}
-    twin = with_product(small, lambda layer, x, w: fp8(x, limits[layer]) @ w.T)
-    errors = [float((twin(one.to(lab.device)).logits - small(one.to(lab.device)).logits).norm()
-                    / small(one.to(lab.device)).logits.norm()) for one in traffic]
-    print(f"{name}: stories {sum(errors[:6]) / 6:.1%}, scenes {sum(errors[6:12]) / 6:.1%}, lists "
-          f"{sum(errors[12:]) / 6:.1%}")
-
-# %% [markdown]
 # The set that misleads has the most tokens. It lacks a **kind** of text, stories: near the beginning of each,
-# one token has a number that no other text has in that layer. On texts like its own the set looks sound.
+# one token has a number that no other text has in that layer. A static scale from this set would clip it.
 
 # %% [markdown]
 # ### Exercise 5 · Rounding that learns from its error
 #
-# *difficulty 3 of 3 · 9 minutes · 3 points*
+# *difficulty 3 of 3 · 7 minutes · 3 points*
 #
 # (Practice.) In 4 bits, rounding each weight to the nearest code is not best for the **product**. **GPTQ**
 # rounds one column of $w$ after the other. Rounding column $i$ changes it from $w_i$ to $\hat w_i$; its error
@@ -628,7 +623,7 @@ for name, texts in sets.items():
 # i])</code>.
 # </details>
 
-# %% exercise="gptq" provides=["gptq"] difficulty=3 minutes=9
+# %% exercise="gptq" provides=["gptq"] difficulty=3 minutes=7
 def gptq(w, x, bits):
     """Codes (rows, columns) int8 and scales (rows,) of `w`, for inputs `x` (tokens, columns)."""
     top = 2 ** (bits - 1) - 1

@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 import torch
-from transformers.generation.continuous_batching.cache_allocators.cache_allocator import BlockLedger
 from transformers.generation.continuous_batching.offloading_manager import OffloadingManager
 from transformers.generation.continuous_batching.scheduler import Scheduler
 
@@ -71,10 +70,9 @@ def test_practice_is_at_most_forty_percent_and_each_exercise_says_its_points():
 
 
 def test_every_note_on_the_installed_source_finds_its_line():
-    views = sources_shown(LAB, Scheduler=Scheduler, BlockLedger=BlockLedger,
-                          OffloadingManager=OffloadingManager)
+    views = sources_shown(LAB, Scheduler=Scheduler, OffloadingManager=OffloadingManager)
     assert {name: notes for name, notes, _ in views} == {
-        "Scheduler._process_candidates": 4, "BlockLedger.release": 2, "OffloadingManager.offload_requests": 7}
+        "Scheduler._process_candidates": 4, "OffloadingManager.offload_requests": 7}
 
 
 @pytest.mark.parametrize("seed", [100, 115])
