@@ -79,39 +79,30 @@ from inferlab.lab.explain import typed
 ### FIXTURE facts
 
 
-with check.part("the shape that the UNet was given"):
-    told = check.explanation("the-loop")
-    check.mistake(
-        "this is the state's shape; the UNet is given it twice, once for each prompt",
-        when=typed(told, "shape", facts()["scheduler.step.inputs.sample.shape"]).verdict == "award",
-    )
-    outcome = typed(told, "shape", facts()["unet.inputs.sample.shape"])
-    check.true(outcome.verdict == "award", outcome.reason)
+check.slot(lambda: typed(
+    check.explanation("the-loop"), "shape", facts()["unet.inputs.sample.shape"],
+    {"this is the state's shape; the UNet is given it twice, once for each prompt":
+     facts()["scheduler.step.inputs.sample.shape"]},
+), "the shape that the UNet was given")
 
 # %% check="the-loop-calls-hooks"
-import re
-
 from diffusers import HeunDiscreteScheduler
-from inferlab.lab.explain import typed
+from inferlab.lab.explain import named, typed
 
-with check.part("denoiser calls of four Heun steps"):
-    heun, told = HeunDiscreteScheduler(), check.explanation("the-loop")
-    heun.set_timesteps(4)
-    check.mistake(
-        "you counted steps; Heun looks twice at every step but the last",
-        when=typed(told, "calls", 4).verdict == "award"
-    )
-    check.mistake("the last step has no second look", when=typed(told, "calls", 8).verdict == "award")
-    outcome = typed(told, "calls", len(heun.timesteps))
-    check.true(outcome.verdict == "award", outcome.reason)
-with check.part("why the loop did not change"):
-    line = check.explanation("the-loop").get("hooks")
-    names = set(re.findall(r"[a-z_]+", line.casefold())) - {"and", "pipe", "scheduler", "the"}
-    check.mistake("step and set_timesteps are what was swapped; they hide nothing from the loop",
-                  when=names & {"step", "set_timesteps", "timesteps"})
-    check.true(names == {"init_noise_sigma", "scale_model_input"},
-               "one name makes the first state, the other makes the copy that the denoiser sees: these two, "
-               "and no others")
+heun = HeunDiscreteScheduler()
+heun.set_timesteps(4)
+check.slot(lambda: typed(check.explanation("the-loop"), "calls", len(heun.timesteps), {
+    "you counted steps; Heun looks twice at every step but the last": 4,
+    "the last step has no second look": 8,
+}), "denoiser calls of four Heun steps")
+check.slot(lambda: named(check.explanation("the-loop"), "hooks", {
+    "init_noise_sigma": "init_noise_sigma", "scale_model_input": "scale_model_input",
+    "step": "step set_timesteps timesteps", "": "and pipe scheduler the",
+}, {
+    "init_noise_sigma": "",
+    "scale_model_input": "",
+    "step": "step and set_timesteps are what was swapped; they hide nothing from the loop",
+}), "why the loop did not change")
 
 # %% check="the-loop-gain-cost"
 ### FIXTURE words

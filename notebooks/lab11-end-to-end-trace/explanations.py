@@ -83,44 +83,37 @@ from inferlab.lab.explain import typed
 ### FIXTURE facts
 
 
-with check.part("the shape that the VAE was given"):
-    told = check.explanation("whole-run")
-    check.mistake("guidance has been combined long before: the VAE gets the latents of one picture",
-                  when=typed(told, "shape", facts()["unet.inputs.sample.shape"]).verdict == "award")
-    outcome = typed(told, "shape", facts()["vae.decode.inputs.z.shape"])
-    check.true(outcome.verdict == "award", outcome.reason)
-with check.part("the bytes that came out of it"):
-    told = check.explanation("whole-run")
-    check.mistake("these are the bytes that went in",
-                  when=typed(told, "bytes", facts()["vae.decode.bytes_in"]).verdict == "award")
-    outcome = typed(told, "bytes", facts()["vae.decode.bytes_out"], tolerance=0.03)
-    check.true(outcome.verdict == "award", outcome.reason)
+check.slot(lambda: typed(
+    check.explanation("whole-run"), "shape", facts()["vae.decode.inputs.z.shape"],
+    {"guidance has been combined long before: the VAE gets the latents of one picture":
+     facts()["unet.inputs.sample.shape"]},
+), "the shape that the VAE was given")
+check.slot(lambda: typed(
+    check.explanation("whole-run"), "bytes", facts()["vae.decode.bytes_out"],
+    {"these are the bytes that went in": facts()["vae.decode.bytes_in"]}, tolerance=0.03,
+), "the bytes that came out of it")
 
 # %% check="whole-run-owners"
-import re
+from inferlab.lab.explain import named
 
-
-def boundary(label):
-    """The one name on a typed line, without back-ticks and the full stop."""
-    line = re.sub(r"\([^)]*\)|\bpipe\.", "", check.explanation("whole-run").get(label).casefold())
-    names = re.findall(r"[a-z_][a-z_.]*[a-z_]", line)
-    check.true(len(names) == 1, f"`{label}:` wants the name of one boundary, as it stands in the table")
-    return names[0]
-
-
-with check.part("where the first pixels exist"):
-    name = boundary("pixels")
-    check.mistake("the UNet answers in latents: the VAE makes the pixels, and it matters which VAE",
-                  when=name.startswith("unet"))
-    check.mistake("the pixels are there already when the image processor gets them",
-                  when="postprocess" in name or name == "image_processor")
-    check.true(name in ("vae.decode", "vae"), "the first pixels exist at another boundary")
-with check.part("who decided the length of the loop"):
-    name = boundary("length")
-    check.mistake("the UNet runs as often as it is called: the scheduler laid out the loop",
-                  when=name.startswith("unet"))
-    check.mistake("by then the loop is running: its length was decided before", when=name == "scheduler.step")
-    check.true(name in ("scheduler.set_timesteps", "set_timesteps"), "another boundary decided the length")
+check.slot(lambda: named(check.explanation("whole-run"), "pixels", {
+    "vae": "vae", "unet": "unet", "image_processor": "image_processor postprocess",
+    "another": "scheduler step text_encoder", "": "pipe decode latents the",
+}, {
+    "vae": "",
+    "unet": "the UNet answers in latents: the VAE makes the pixels, and it matters which VAE",
+    "image_processor": "the pixels are there already when the image processor gets them",
+    "another": "the first pixels exist at another boundary",
+}), "where the first pixels exist")
+check.slot(lambda: named(check.explanation("whole-run"), "length", {
+    "set_timesteps": "set_timesteps", "unet": "unet", "step": "step", "another": "vae text_encoder",
+    "": "pipe scheduler num_inference_steps 4 the",
+}, {
+    "set_timesteps": "",
+    "unet": "the UNet runs as often as it is called: the scheduler laid out the loop",
+    "step": "by then the loop is running: its length was decided before",
+    "another": "another boundary decided the length",
+}), "who decided the length of the loop")
 
 # %% check="whole-run-gain-cost"
 ### FIXTURE words

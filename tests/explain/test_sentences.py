@@ -10,7 +10,7 @@ from inferlab.lab.explain.claims import ClaimsError
 from inferlab.lab.explain.reader import MOST
 from inferlab.lab.explain.tokens import stem
 from inferlab.lab.explain.typed import named, typed
-from inferlab.lab.explain.view import view_of
+from inferlab.lab.explain.view import View
 from inferlab.lab.explain.words import Words, WordsError
 
 WORDS = Words("step", """
@@ -287,7 +287,7 @@ def test_the_work_is_bounded_before_it_is_done(text):
 
 def test_signs_that_steer_a_terminal_are_not_shown_and_not_read():
     told = parse("%%explain step\nstate: the UNet predicts\x1b[2K the noise\u202e\nshape: \x1b[31m(2, 4)\n")
-    shown = view_of(told, WORDS)
+    shown = View(told, WORDS)
     for sign in ("\x1b", "\u202e"):
         assert sign not in repr(shown) + shown._repr_html_()
     assert not any(line.read for line in shown.lines)
@@ -322,7 +322,7 @@ def test_of_lists_that_run_beside_each_other_each_has_its_own(text, same):
     ("neither the tokens nor the scores are multiplied by the text", ["the text · not: multiplies · the tokens", "the text · not: multiplies · the scores"]),
     ("neither the text nor the picture does not rest", None), ("the text does not multiply neither the tokens", None),
     ("the text looks only at the picture", ["the text · not: attends to · the text", "the text · not: attends to · no later word", "the text · attends to · the picture"]),
-    ("the text multiplies only the tokens and the scores", ["the text · not: multiplies · the text"] * 2 + ["the text · multiplies · the tokens", "the text · multiplies · the scores"]),
+    ("the text multiplies only the tokens and the scores", ["the text · not: multiplies · the text", "the text · multiplies · the tokens", "the text · multiplies · the scores"]),
     ("the text looks at no later token", ["the text · attends to · no later word"]),
     ("the text looks at no picture", ["the text · not: attends to · the picture"]),
     ("the text leaves the tokens alone", ["the text · puts aside · the tokens"]), ("the text puts the tokens and the scores aside", ["the text · puts aside · the tokens", "the text · puts aside · the scores"]),
@@ -426,13 +426,22 @@ def test_typed_lines_with_more_than_the_entry_are_not_awarded(line):
         "(2, 4, 16, 16)|[2, 4, 16, 16].|torch.Size([2, 4, 16, 16])|2 4 16 16|(B=2, C=4, H=16, W=16)|shape (2, 4, 16, 16)").split("|")),
     ("dtype: unlike float32", "float32", "review"), ("dtype: half of float32", "float32", "review"), ("dtype: torch.float32", "float32", "award"),
     ("bytes: 151 KiB in all", 154624, "award"), ("bytes: 151 Kb", 154624, "review"), ("per-token: 154624 bytes for each token", 154624, "award"),
+    *((f"calls: {text}", 20, "review") for text in ("\u2473", "\u2461\u24ea", "\u00b2\u2070", "a lot")),
+    ("calls: 20 \u00d7 1", 20, "deny"), ("dtype: double", "float16", "review"),
+    *((f"calls: {text}", 20, "review") for text in ("20\u00b9", "\u00bd of 20", "20 bits", "20 \u2460")),
+    ("calls: \uff12\uff10", 20, "award"), ("calls: \u0662\u0660", 20, "award"),
+    *((f"shape: {text}", (2, 4, 16, 16), "deny") for text in (
+        "(2*4*16*16)|2*4*16*16|2 * 4 * 16 * 16|[2 * 4, 16, 16]|2 times 4 times 16 times 16|(\u2461, 4, 16, 16)").split("|")),
+    *((f"shape: {text}", (2, 4, 16, 16), "award") for text in (
+        "(2, 4, 16, 16, )|(2, 4, 16, 16,)|2x4x16x16|2 \u00d7 4 \u00d7 16 \u00d7 16|**(2, 4, 16, 16)**|**2, 4, 16, 16**").split("|")),
+    *((f"bytes: {text}", 154624, "review") for text in ("1236992 bits", "1,236,992 bit", "1237 kilobits", "1.24 Mbit", "154624 bits")),
     ("blocks: 10 blocks (1 + 2 + 3 + 4)", 10, "award"), ("blocks: 1 + 2 + 3 + 4", 10, "deny"),
 ])
 def test_what_stands_beside_a_typed_value_is_known_or_goes_to_a_person(line, expected, verdict):
     assert typed(parse(line + "\n"), line.split(":")[0], expected).verdict == verdict
     if verdict == "review":
         words = Words("beside", f"{line.split(':')[0]}: " + {int: "a number", tuple: "a shape", str: "a dtype"}[type(expected)])
-        assert not view_of(parse(line + "\n"), words).lines[0].read, "the view says so, too"
+        assert not View(parse(line + "\n"), words).lines[0].read, "the view says so, too"
 
 
 @pytest.mark.parametrize(("line", "verdict"), [
@@ -443,6 +452,26 @@ def test_what_stands_beside_a_typed_value_is_known_or_goes_to_a_person(line, exp
 def test_a_name_is_graded_by_its_words_alone(line, verdict):
     names = {"batching": "batch* continuous", "launches": "launch* graph*", "": "first"}
     assert named(parse(f"first: {line}\n"), "first", names, {"batching": "", "launches": "it is not."}).verdict == verdict
+
+
+@pytest.mark.parametrize(("line", "verdict", "reason"), [
+    ("sigma, input", "award", "is right"), ("`pipe.input` and `pipe.sigma`", "award", "is right"), ("sigma", "deny", "wants 2 of"), ("pipe", "deny", "wants 2 of"),
+    ("sigma, step", "deny", "it hides nothing"), ("sigma, input, step", "review", "wants 2 of"), ("sigma or input", "review", "wants 2 of"),
+])
+def test_several_names_are_all_said(line, verdict, reason):
+    names = {"sigma": "sigma", "input": "input", "step": "step", "": "pipe and"}
+    outcome = named(parse(f"hooks: {line}\n"), "hooks", names, {"sigma": "", "input": "", "step": "it hides nothing."})
+    assert outcome.verdict == verdict and reason in outcome.reason
+
+
+@pytest.mark.parametrize(("line", "verdict", "reason"), [
+    ("7", "award", "is what the run shows"), ("8", "deny", "the last step has none"), ("9", "deny", "9 is not what the run shows"), ("8 or so", "review", "not read"),
+])
+def test_a_typed_mistake_is_named(line, verdict, reason):
+    outcome = typed(parse(f"calls: {line}\n"), "calls", 7, {"steps were counted": 4, "the last step has none": 8})
+    assert outcome.verdict == verdict and reason in outcome.reason
+    among = {"too many": [(1, n) for n in range(6, 9)]}
+    assert "too many" in typed(parse("shape: (1, 7)\n"), "shape", (1, 5), among).reason
 
 
 @pytest.mark.parametrize(("text", "verdict"), [
@@ -464,21 +493,21 @@ def test_amounts_belong_to_the_sentence_that_says_them(text, verdict):
 
 def test_the_view_shows_just_what_is_graded():
     told = parse("%%explain step\nstate: the UNet predicts the noise\n  the VAE sings\nshape: 2, 4\ncalls: 3 or 4\n")
-    shown = view_of(told, WORDS)
+    shown = View(told, WORDS)
     texts = [line.text for line in shown.lines if line.label == "state"]
     assert texts == [str(one) for one in WORDS.read(told)["state"]]
     evidence = graded("the UNet predicts the noise\n  the VAE sings").evidence
     assert evidence == (*texts, "not said in what was read: who computes the next latents")
-    assert shown.empty == ["axis"] and not shown.ok
+    assert shown.empty == ["axis"] and not all(line.read for line in shown.lines)
     text, page = repr(shown), shown._repr_html_()
-    assert "2 entries read" in text and "Not filled in yet: axis" in text and "not read" in page
+    assert "2 entries are read" in text and "Not filled in yet: axis" in text and "not read" in page
     assert "Predicting" not in text + page, "the view does not say what is right"
 
 
 @pytest.mark.parametrize(("line", "read"), [("2 4", True), ("\uff082, 4\uff09", True), ("2, 4 or 3, 4", False), ("many", False)])
 def test_the_view_reads_a_typed_line_as_the_grader_does(line, read):
     told = parse(f"shape: {line}\n")
-    shown = view_of(told, WORDS)
+    shown = View(told, WORDS)
     assert shown.lines[0].read == read == (typed(told, "shape", (2, 4)).verdict == "award")
 
 
@@ -509,7 +538,7 @@ def test_any_text_is_read_without_raising_and_fast():
     start = time.process_time()
     for _ in range(300):
         text = "".join(rng.choice(pieces) for _ in range(60))
-        view_of(parse(f"state: {text}\naxis: {text}\nshape: {text}"), WORDS)._repr_html_()
+        View(parse(f"state: {text}\naxis: {text}\nshape: {text}"), WORDS)._repr_html_()
         assert graded(text).verdict in ("award", "deny", "review")
     assert graded("x" * 200_000).verdict == "review"
     assert time.process_time() - start < 30

@@ -1,14 +1,7 @@
 """Explanations: sentences composed of a lab's words, and typed lines, graded just as they are read.
 
-At home
-    Words(name, text)                    what an explanation may be composed of; shows itself as a table
-    `%%explain NAME`                     keeps what was written, and shows how it is read
-In a check cell
-    words.grade(explanation, field, claims, facts) -> Outcome
-    typed(explanation, field, expected) -> Outcome      a shape, a number, bytes or a dtype
-    named(explanation, field, names, told) -> Outcome    one of several names
-    Outcome(verdict, reason, evidence), .points          "award", "deny", or "review": a person must read it
-
+`Words` is what an explanation may be composed of, and `%%explain NAME` shows how it is read. In a check cell
+`words.grade`, `typed` and `named` make an `Outcome`: "award", "deny", or "review": a person must read it.
 README.md says how words and claims are written. Nothing here imports torch.
 """
 
@@ -19,14 +12,5 @@ from .typed import named, typed
 from .view import last_explanations, register
 from .words import Words
 
-__all__ = [
-    "Explanation",
-    "Outcome",
-    "Words",
-    "find_quantities",
-    "last_explanations",
-    "named",
-    "parse",
-    "register",
-    "typed",
-]
+__all__ = ["Explanation", "Outcome", "Words", "find_quantities", "last_explanations", "named", "parse",
+           "register", "typed"]

@@ -5,7 +5,6 @@ input: what cannot be read is left out and said in `problems`.
 """
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field
 
 MAX_CELL = 200_000
@@ -18,8 +17,6 @@ _LABEL = re.compile(
     r"[ \t]*[*_`]{0,3}[ \t]*"
     r"(?::|\uff1a|=(?!=))[ \t]*[*_`]{0,3}(.*)$"
 )
-_NOTE = re.compile(r"^[ \t]*#")
-"""A learner's own note, or what nbgrader puts around a lab's own answer: no text of the explanation."""
 _STEERS = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Signs that steer a terminal or turn the direction of a text: shown as a sign that is not read."""
 _SAME = {"tradeoff": "trade-off", "trade-offs": "trade-off", "tradeoffs": "trade-off", "trade": "trade-off"}
@@ -49,8 +46,7 @@ class Explanation:
         """Field name -> text. With `known`, a line such as `result: ...` whose label the lab never asked
         for belongs to the field above it; without, every label counts."""
         wanted = {canonical(k) for k in known} if known is not None else None
-        texts: dict[str, list[str]] = {}
-        current = ""
+        texts, current = dict[str, list[str]](), ""
         for label, text in self.parts:
             if label and (wanted is None or label in wanted):
                 current = label
@@ -73,10 +69,10 @@ def parse(text: str, name: str = "") -> Explanation:
     the learner's notes and are left out.
     """
     text = _STEERS.sub("\ufffd", str(text).replace("\r\n", "\n").replace("\r", "\n"))
-    long = ((len(text), MAX_CELL, "characters"), (text.count("\n"), MAX_LINES, "lines"))
+    sizes = ((len(text), MAX_CELL, "characters"), (text.count("\n"), MAX_LINES, "lines"))
     problems = [
         f"The cell has {many:,} {what}; only the first {most:,} are read."
-        for many, most, what in long
+        for many, most, what in sizes
         if many > most
     ]
     cut = bool(problems)
@@ -89,19 +85,18 @@ def parse(text: str, name: str = "") -> Explanation:
         problems.append("The first line is not `%%explain NAME`.")
     parts: list[tuple[str, list[str]]] = [("", [])]
     for line in text.split("\n")[:MAX_LINES]:
-        if _NOTE.match(line):
-            continue
-        found = _LABEL.match(line) if len(line) < 20_000 or ":" in line[:80] or "=" in line[:80] else None
+        long = len(line) >= 20_000 and not {":", "="} & set(line[:80])  # such a line is slow to match
+        found = None if long else _LABEL.match(line)
         if found:
             parts.append((canonical(found.group(1)), [found.group(2).strip()]))
-        else:
+        elif not line.lstrip().startswith("#"):  # a learner's own note, or what nbgrader puts around answers
             parts[-1][1].append(line.strip())
     read = tuple((label, "\n".join(lines).strip()) for label, lines in parts)
     if not read[0][1]:
         read = read[1:]
-    elif read:
+    else:
         problems.append("There is text before the first label; it belongs to no field.")
-    labels = Counter(label for label, _ in read if label)
-    for label in sorted(label for label, times in labels.items() if times > 1):
-        problems.append(f"`{label}:` appears more than once; its texts are read together.")
+    labels = [label for label, _ in read if label]
+    again = sorted({label for label in labels if labels.count(label) > 1})
+    problems += [f"`{label}:` appears more than once; its texts are read together." for label in again]
     return Explanation(name, read, text, tuple(problems), cut)

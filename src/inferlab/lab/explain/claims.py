@@ -11,8 +11,8 @@ from .tokens import joined_lines
 
 ANY, NOT = "*", "not:"
 CONTRARY = {"up": "down", "down": "up"}
-FACT = re.compile(r"\{[^{}]+\}")
 OPEN = re.compile(r"(#|\{[^{}]+\})")
+"""What stands for an amount in a pattern: any one, or a fact of the run."""
 
 
 class ClaimsError(ValueError):
@@ -75,6 +75,10 @@ class Pattern:
         needed = [pick for pick in self.more if pick.needed]
         return not needed or any(pick.fits(one) for one in said.more for pick in needed)
 
+    def answers(self, said: Statement) -> bool:
+        """Whether `said` says this; what is denied says only what is listed with it."""
+        return self.fits(said) and self.has_needed(said) and not (said.denied and self.not_allowed(said))
+
 
 @dataclass
 class ClaimGroup:
@@ -103,8 +107,8 @@ class Claims:
             if not line[0].isspace():
                 kind, _, said = (part.strip() for part in line.partition(":"))
                 if kind not in ("wanted", "true", "false") or (kind != "true" and not said):
-                    wants = "`wanted: QUESTION`, `true` or `false: MESSAGE`"
-                    raise ClaimsError(f"{label}: {line!r} is not {wants}")
+                    headings = "`wanted: QUESTION`, `true` or `false: MESSAGE`"
+                    raise ClaimsError(f"{label}: {line!r} is not {headings}")
                 self.groups.append(ClaimGroup(kind, said))
             elif not self.groups:
                 raise ClaimsError(f"{label}: a pattern before the first heading: {line.strip()!r}")
@@ -133,31 +137,25 @@ class Claims:
         needed, text = text.startswith("+"), text.removeprefix("+").strip()
         if text == ANY:
             return Pick(None, needed=needed)
-        amounts: list[object] = [None] * text.count("#")
-        shape, amounts = (text, amounts) if text in offered else self._amounts(text)
+        if text in offered:
+            return Pick(text, (None,) * text.count("#"), needed)
+        shape, amounts = "", list[object]()
+        for part in OPEN.split(text):
+            if part.startswith("{") and part[1:-1] not in self.facts:
+                raise ClaimsError(f"{self.label}: no fact {part}; there is {', '.join(self.facts) or 'none'}")
+            if OPEN.fullmatch(part):
+                shape += "#"
+                amounts.append(None if part == "#" else self.facts[part[1:-1]])
+                continue
+            found = find_quantities(part)
+            for amount in reversed(found):
+                part = part[: amount.start] + "#" + part[amount.end :]
+            shape += part
+            amounts += found
         if shape not in offered:
             there = ", ".join(map(repr, offered))
             raise ClaimsError(f"{self.label}: {text!r} is not offered here; there is {there}")
         return Pick(shape, tuple(amounts), needed)
-
-    def _amounts(self, text: str) -> tuple[str, list[object]]:
-        """`text` with `#` for every amount and fact, and their values; None for one that is a `#` already."""
-        shape, amounts = "", []
-        for part in OPEN.split(text):
-            if part == "#" or FACT.fullmatch(part):
-                if part != "#" and part[1:-1] not in self.facts:
-                    there = ", ".join(self.facts) or "none"
-                    raise ClaimsError(f"{self.label}: no fact {part}; there is {there}")
-                shape += "#"
-                amounts.append(None if part == "#" else self.facts[part[1:-1]])
-                continue
-            at = 0
-            for amount in find_quantities(part):
-                shape += part[at : amount.start] + "#"
-                amounts.append(amount)
-                at = amount.end
-            shape += part[at:]
-        return shape, amounts
 
     # -- judging --------------------------------------------------------------------------------------------
     def truth(self, said: Statement, plainly: bool = True) -> tuple[bool | None, str]:
@@ -190,13 +188,11 @@ class Claims:
 
     def missing(self, statements: list[Statement]) -> list[str]:
         """The questions that none of `statements` answers."""
-
-        def said(group: ClaimGroup) -> bool:
-            pairs = ((p, s) for p in group.patterns for s in statements)
-            fits = ((p, s) for p, s in pairs if p.fits(s) and p.has_needed(s))
-            return any(not (s.denied and p.not_allowed(s)) for p, s in fits)
-
-        return [group.text for group in self._of("wanted") if not said(group)]
+        return [
+            group.text
+            for group in self._of("wanted")
+            if not any(pattern.answers(one) for pattern in group.patterns for one in statements)
+        ]
 
     def meant(self, said: Statement) -> tuple[Statement, bool | None, str]:
         """`said` with what its sentence shares with it, its truth, and why it is not true.

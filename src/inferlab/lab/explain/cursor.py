@@ -72,18 +72,18 @@ class Cursor:
 
         Its first words may have been said `before`.
         """
+        offered = self.rows.starting(phrases).get(self.word, [])
         if before:
-            at = len(before)
-            ways = [(phrase, form) for phrase in phrases for form in self.rows.forms(phrase)]
-            offered = [(p, form[at:]) for p, form in ways if len(form) > at and form[:at] == before]
-        else:
-            offered = self.rows.starting(phrases).get(self.word, [])
-        ends: dict[Phrase, tuple[int, Form]] = {}
-        for phrase, form in offered:
-            if (end := self.take(form)) and end[0] > ends.get(phrase, (0,))[0]:
-                ends[phrase] = end
-        found = [(at, Said(phrase, amounts)) for phrase, (at, amounts) in ends.items()]
+            ways = ((phrase, form) for phrase in phrases for form in self.rows.forms(phrase))
+            offered = [(p, form[len(before) :]) for p, form in ways if form[: len(before)] == before != form]
+        found = [(end[0], Said(p, end[1])) for p, form in offered if (end := self.take(form))]
         return sorted(found, key=lambda one: -one[0])
+
+    def parted(self, phrases: list[Phrase]) -> list[tuple[int, Said, Form]]:
+        """(where it ends, what was said, what is still to be said) where only the first words stand here."""
+        forms = self.rows.starting(phrases).get(self.word, [])
+        ways = ((phrase, form[:at], form[at:]) for phrase, form in forms for at in range(1, len(form)))
+        return [(end[0], Said(p, end[1]), tail) for p, head, tail in ways if (end := self.take(head))]
 
     def one(self, phrases: list[Phrase], before: Form = ()) -> Said | None:
         """Pass the longest of `phrases` that stands here."""
@@ -103,7 +103,7 @@ class Cursor:
             if found and (not self.join(joins) or (verbs and self._new_clause(verbs))):
                 break
             one = self.one(phrases)
-            if one is None or (found and verbs and (self.every(verbs) or self.denial())):
+            if one is None:
                 break
             found.append(one)
             if len(found) > MOST:

@@ -18,9 +18,5 @@ class Outcome:
         return 1.0 if self.verdict == "award" else 0.0
 
 
-award = partial(Outcome, "award")
-"""Full points."""
-deny = partial(Outcome, "deny")
-"""No points, and why."""
-review = partial(Outcome, "review")
-"""No points yet: a person must read it, and why."""
+award, deny, review = (partial(Outcome, verdict) for verdict in ("award", "deny", "review"))
+"""Full points; no points, and why; or no points yet: a person must read it, and why."""

@@ -52,16 +52,18 @@ def _any(words: list[str]) -> str:
 
 _NUM = r"(?<![\w.,])(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?(?:e[+-]?\d+)?)"
 _DIM = r"(?:[a-z]{1,12}[ \t]{0,2}[=:][ \t]{0,2})?\d{1,7}"
-_DIMS = _DIM + r"(?:[ \t]{0,3}[,;x×*][ \t]{0,3}" + _DIM + r"){1,7}"
-_SHAPES = (
+_DIMS = _DIM + r"(?:[ \t]{0,3}[,;x×][ \t]{0,3}" + _DIM + r"){1,7}"
+_SHAPE = "|".join((
     r"(?:torch\.size[ \t]{0,2}\([ \t]{0,2})?[\[(][ \t]{0,3}(" + _DIMS + r")[ \t]{0,3},?[ \t]{0,3}[\])]",
-    r"(?<![\w.,])(\d{1,7}(?:[ \t]{0,2}[x×*][ \t]{0,2}\d{1,7}){1,7})(?![\w*×]|\.\d)",
-    r"(?<![\w.,])(\d{1,7}(?:[ \t]{1,2}(?:by|times)[ \t]{1,2}\d{1,7}){1,7})(?![\w])",
+    r"(?<![\w.,])(\d{1,7}(?:[ \t]{0,2}[x×][ \t]{0,2}\d{1,7}){1,7})(?![\w*×]|\.\d)",
+    r"(?<![\w.,])(\d{1,7}(?:[ \t]{1,2}by[ \t]{1,2}\d{1,7}){1,7})(?![\w])",
     r"(?<![\w.,])(\d{1,6}(?:,[ \t]{0,2}\d{1,6}){3,6})(?![\w]|,[ \t]{0,2}\d|\.\d)",
-)
-_ONE_DIM = r"[\[(][ \t]{0,2}(\d{1,7}),[ \t]{0,2}[\])]|torch\.size\(\[(\d{1,7})\]\)"
+    r"[\[(][ \t]{0,2}(\d{1,7}),[ \t]{0,2}[\])]|torch\.size\(\[(\d{1,7})\]\)",
+))
 _DTYPE = rf"(?<![\w.])(?:torch\.)?({_any(list(_DTYPES))})(?:[ -]?precision)?(?![\w-])"
-_UNIT = r"(?:kilo|mega|giga|tera|kibi|mebi|gibi|tebi)bytes?|[kmgt](?:i?b|bytes|bs)|bytes?|bits?|b"
+_POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
+"""Of what power of a thousand, or of 1024, a unit of bytes is."""
+_UNIT = r"(?:kilo|mega|giga|tera|kibi|mebi|gibi|tebi)bytes?|[kmgt](?:i?b|bytes|bs)|bytes?|b"
 _BELOW_100 = rf"(?:{_any(_TENS)})(?:[ \t-]{{1,2}}(?:{_any(_SMALL[1:10])}))?"
 _WORDS = rf"\b({_BELOW_100}|{_any([*_SMALL, 'hundred', 'thousand', 'single'])})\b"
 
@@ -77,34 +79,22 @@ class Quantity:
     start: int
     end: int
 
-    def is_like(self, fact: object) -> bool:
+    def is_like(self, fact: object, tolerance: float = 0.0) -> bool:
         """Whether a fact of a trace (a shape, a dtype, a number) says the same. A byte count may be rounded
-        as people round it (to one in its last digit, at most 3%, decimal or binary units)."""
-        if self.kind == "shape":
-            return isinstance(fact, (tuple, list)) and tuple(fact) == self.value
-        if self.kind == "dtype":
-            return str(fact).removeprefix("torch.") == self.value
+        as people round it (to one in its last digit, at most 3%), and `KB` is 1000 or 1024 bytes."""
+        if not isinstance(self.value, int | float):
+            fact = tuple(fact) if isinstance(fact, list) else fact
+            return self.value in (fact, str(fact).removeprefix("torch."))
         if isinstance(fact, bool) or not isinstance(fact, int | float):
             return False
-        if not isinstance(self.value, int | float):
-            return False
+        units: tuple[float, ...] = (1.0,)
+        near = 1e-6
         if self.kind == "bytes":
-            digits = re.sub(r"\D+", "", self.text).strip("0")
-            near = min(0.03, 1 / max(int(digits or 1), 1))
-            return any(abs(self.value * k - fact) <= near * max(abs(fact), 1) for k in rounded(self.text))
-        return abs(self.value - fact) <= 1e-6 * max(abs(fact), 1.0)
-
-
-def _power(unit: str) -> int:
-    """Of what power of a thousand, or of 1024, a unit of bytes is."""
-    return {"k": 1, "m": 2, "g": 3, "t": 4}.get(unit[:1], 0)
-
-
-def rounded(text: str) -> tuple[float, ...]:
-    """The factors that a unit may stand for: `KB` is 1000 or 1024 bytes, `KiB` is 1024."""
-    unit = re.sub(r"[\d.,\s-]", "", text.casefold())
-    power = _power(unit)
-    return (1.0,) if not power or "i" in unit[:2] or "ib" in unit else (1.0, 1.024**power)
+            unit = re.sub(r"[\d.,\s-]", "", self.text.casefold())
+            near = min(0.03, 1 / max(int(re.sub(r"\D+", "", self.text).strip("0") or 1), 1))
+            units = units if "i" in unit[:2] or "ib" in unit else (1.0, 1.024 ** _POWERS.get(unit[:1], 0))
+        most = tolerance * abs(fact) if tolerance else near * max(abs(fact), 1.0)
+        return any(abs(self.value * unit - fact) <= most for unit in units)
 
 
 def number(text: str) -> float:
@@ -131,15 +121,13 @@ def _bytes(m: re.Match) -> float | None:
     unit = m.group(2).casefold()
     if re.fullmatch("[KMGT]?b", m.group(2)):  # a bit is no byte
         return None
-    one = 0.125 if unit.startswith("bit") else (1024 if unit[1:3] in ("ib", "eb") else 1000) ** _power(unit)
-    return number(m.group(1)) * one
+    return number(m.group(1)) * (1024 if unit[1:3] in ("ib", "eb") else 1000) ** _POWERS.get(unit[:1], 0)
 
 
 _KINDS: tuple[tuple[str, re.Pattern, Callable[[re.Match], object]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE), value)
     for kind, pattern, value in (
-        ("shape", "|".join(_SHAPES), _dims),
-        ("shape", _ONE_DIM, _dims),
+        ("shape", _SHAPE, _dims),
         ("dtype", _DTYPE, _dtype),
         ("bytes", rf"{_NUM}[ \t-]{{0,2}}({_UNIT})(?![\w])", _bytes),
         ("time", rf"{_NUM}[ \t-]{{0,2}}({_any(list(_SECONDS))})(?![\w])",
@@ -147,7 +135,7 @@ _KINDS: tuple[tuple[str, re.Pattern, Callable[[re.Match], object]], ...] = tuple
         ("percent", rf"{_NUM}[ \t]{{0,2}}(?:%|percent\b|per cent\b)", lambda m: number(m[1]) / 100),
         ("ratio", rf"{_NUM}[ \t]{{0,1}}(?:x|×|-fold|fold|times)(?![\w])", lambda m: number(m[1])),
         ("count", rf"{_NUM}(?![\w]|[.,]\d)", lambda m: number(m[1])),
-        ("word", _WORDS, lambda m: NUMBER_WORDS[re.sub(r"[ \t-]+", "-", m[1].casefold())]),
+        ("count", _WORDS, lambda m: NUMBER_WORDS[re.sub(r"[ \t-]+", "-", m[1].casefold())]),
     )
 )
 """The kinds of amount in the order in which they are looked for: a shape before the counts in it."""
@@ -155,15 +143,12 @@ _KINDS: tuple[tuple[str, re.Pattern, Callable[[re.Match], object]], ...] = tuple
 
 def find_quantities(text: str) -> list[Quantity]:
     """Every amount in `text`, in order, each character in at most one of them."""
-    text = text.replace("\u0131", "?")  # a letter that some functions fold to i, and others do not
     taken = bytearray(len(text))
     found: list[Quantity] = []
-    digits = re.search(r"\d", text) is not None
-    for kind, pattern, value in _KINDS if digits else [one for one in _KINDS if one[0] in ("dtype", "word")]:
+    for kind, pattern, value in _KINDS:
         for m in pattern.finditer(text):
             amount = None if any(taken[m.start() : m.end()]) else value(m)
             if amount is not None:
                 taken[m.start() : m.end()] = b"\1" * (m.end() - m.start())
-                name = "count" if kind == "word" else kind
-                found.append(Quantity(name, amount, m.group().strip(), m.start(), m.end()))
+                found.append(Quantity(kind, amount, m.group().strip(), m.start(), m.end()))
     return sorted(found, key=lambda q: q.start)

@@ -78,14 +78,10 @@ class Rows:
 
     def starting(self, phrases: list[Phrase]) -> dict[str, list[tuple[Phrase, Form]]]:
         """First word -> each of `phrases` (one list of this table) that may begin with it, and how."""
-        if id(phrases) not in self._begin:
-            begin: dict[str, list[tuple[Phrase, Form]]] = {}
-            for phrase in phrases:
-                for form in self.forms(phrase):
-                    if form:
-                        begin.setdefault(form[0].word, []).append((phrase, form))
-            self._begin[id(phrases)] = begin
-        return self._begin[id(phrases)]
+        begin = self._begin.setdefault(id(phrases), {})
+        for phrase, form in () if begin else ((p, form) for p in phrases for form in self.forms(p)):
+            begin.setdefault(form[0].word if form else "", []).append((phrase, form))
+        return begin
 
 
 def listing(phrases: Sequence[Phrase]) -> str:

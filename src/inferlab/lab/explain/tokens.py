@@ -13,8 +13,8 @@ _SILENT = r"\s.:;!*_`'\"()\[\]\u2013\u2014\u2018-\u201f-"
 _WORD = re.compile(rf"[^\W\d_]+(?:'[a-z]+)?\d*|#(?:[ -]?(?:times|fold|x)\b)?|[^{_SILENT}]")
 """A word, what joins, an open amount, or a sign that means nothing here and so is never read."""
 _MINUS = re.compile(r"(?:^|(?<=[\s(]))[-\u2013\u2014]$")
-_SMALL = re.compile(r"(?<=\w)[\u00b2\u00b3\u00b9\u2070-\u209c]|[\u0131\u0336]")
-"""Raised and lowered digits, which would become part of the number before them, and a letter of two cases."""
+_ODD = re.compile(r"[\u2070-\u209c\u0131\u0336]")
+"""Raised and lowered letters, which would become part of the word before them, and one of two cases."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,8 @@ def participles(verb: str) -> frozenset[str]:
     """What "is ... by" says of a verb: "predicts" is "predicted", and "keeps" is "kept"; and odd words."""
     said = verb.casefold()
     bases = {said, said.removesuffix("s"), said.removesuffix("es")}
-    made = {base + "ed" for base in bases} | {base + "d" for base in bases}
+    made = {base + ending for base in bases for ending in ("d", "ed", base[-1:] + "ed")}
     made |= {base[:-1] + "ied" for base in bases if base.endswith("y")}
-    made |= {base + base[-1] + "ed" for base in bases if base}
     return frozenset(made | {stem(_IRREGULAR[base]) for base in bases if base in _IRREGULAR})
 
 
@@ -92,14 +91,23 @@ _IRREGULAR = dict(
 )
 
 
+def plain(text: str) -> str:
+    """`text` in plain characters; a sign with a number inside (raised, circled, a half) is not read."""
+    if text.isascii():
+        return text
+    other = (sign for sign in set(text) if not sign.isdecimal())
+    turned = (sign for sign in other if re.search(r"\d", unicodedata.normalize("NFKC", sign)))
+    signs = str.maketrans(dict.fromkeys(turned, " ? "))
+    return unicodedata.normalize("NFKC", _ODD.sub(" ? ", text.translate(signs)))
+
+
 def tokens(text: str) -> list[Token]:
     """The tokens of one line, articles dropped. Dots, hyphens and underscores part the words of a name.
 
     What belongs to an amount ("4 times", "16-fold") is part of it, in a phrase ("# times"), too.
     """
-    text = re.sub(r"n['’]t\b", " not", unicodedata.normalize("NFKC", _SMALL.sub(" ? ", text)))
-    found: list[Token] = []
-    at = 0
+    text = re.sub(r"n['’]t\b", " not", plain(text))
+    found, at = list[Token](), 0
     for amount in [*find_quantities(text), None]:
         end = amount.start if amount else len(text)
         between = text[at:end]
@@ -108,9 +116,8 @@ def tokens(text: str) -> list[Token]:
             found[-1] = replace(found[-1], amount=replace(found[-1].amount, kind="ratio"))
         if amount:
             between = _MINUS.sub("?", between)
-        words = (match.group() for match in _WORD.finditer(between))
-        plain = (word for word in words if word.casefold() not in DROPPED)
-        found += [Token("#" if word[0] == "#" else stem(word), written=word) for word in plain]
+        words = (word for word in _WORD.findall(between) if word.casefold() not in DROPPED)
+        found += [Token("#" if word[0] == "#" else stem(word), written=word) for word in words]
         if amount:
             found.append(Token("#", amount, amount.text))
             at = amount.end
@@ -131,11 +138,9 @@ def only_behind(line: list[Token], ends: frozenset[str] = frozenset()) -> list[T
 def joined_lines(text: str) -> list[str]:
     """The lines of a list of words or of claims, each with the deeper lines that go on with it."""
     lines: list[str] = []
-    for line in text.split("\n"):
-        if not line.strip():
-            continue
+    for line in filter(str.strip, text.split("\n")):
         indent, above = (len(one) - len(one.lstrip()) for one in (line, lines[-1] if lines else ""))
-        if above and indent > above:
+        if 0 < above < indent:
             lines[-1] += " " + line.strip()
         else:
             lines.append(line)

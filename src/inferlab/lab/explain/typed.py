@@ -1,14 +1,13 @@
 """Grades typed lines exactly: `shape: (2, 4, 16, 16)`, `calls: 20`, `bytes: 604 KiB`, `dtype: fp16`."""
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase as fnmatch
 
 from .cell import Explanation
 from .outcome import Outcome, award, deny, review
-from .quantities import Quantity, find_quantities, rounded
-from .tokens import stem
+from .quantities import Quantity, find_quantities
+from .tokens import plain, stem
 
 LONGEST = 200
 """Characters of a typed line."""
@@ -26,19 +25,21 @@ MEASURED = NUMBERS | {"percent", "time"}
 SHORT_DTYPES = {"half": "float16", "long": "int64", "bool": "torch.bool", "float": "float32"}
 
 
-def entries_of(line: str, kinds: frozenset[str], label: str = "") -> tuple[list[Quantity], str]:
-    """The different amounts of these kinds in a typed line, and what stands beside them and is not known.
+def entry_of(line: str, kinds: frozenset[str], label: str = "") -> tuple[Quantity | None, str]:
+    """The one amount of these kinds in a typed line, None where there is not one; and what is not read.
 
     The view and the grader read so. `2, 4, 16` or `77 768` on a line of its own is a shape. Of a calculation
     the result behind `=` counts, or the one before its brackets.
     """
-    line, beside = unicodedata.normalize("NFKC", line), ""
+    if len(line) > LONGEST:
+        return None, f"{len(line)} characters are too long for one entry"
+    line, beside = plain(line), ""
     if kinds & NUMBERS:
         line = WORKING.sub(lambda m: " " if CALCULATES.search(m[0]) else m[0], line)
         before, equals, line = line.rpartition("=")
         beside = re.sub(r"[\d*×/+−-]", " ", before) if CALCULATES.search(before) else before + equals
         if CALCULATES.search(line):
-            return [], ""
+            return None, "no result of the calculation is read"
     if kinds == {"dtype"}:
         line = SHORT_DTYPES.get(line.strip(" .`").casefold(), line)
     every = find_quantities(line)
@@ -49,8 +50,10 @@ def entries_of(line: str, kinds: frozenset[str], label: str = "") -> tuple[list[
     names = (re.findall(r"[a-z]+(?= ?[=:])", one.text.casefold()) for one in found)
     odd = [several for several in names if "".join(name[0] for name in several) not in ("", "bchw", "nchw")]
     beside += " " + _without(line, found) + " ".join(map(" ".join, odd))
-    different = {(one.kind, one.value): one for one in reversed(found)}
-    return list(different.values())[::-1], _unknown(beside, label.casefold())
+    if len({(one.kind, one.value) for one in found}) != 1:
+        return None, f"{len(found) or 'no'} entries are read"
+    unknown = _unknown(beside, label.casefold())
+    return found[0], f"“{unknown}” is not read beside {found[0].text}" if unknown else ""
 
 
 def _without(line: str, found: list[Quantity]) -> str:
@@ -66,56 +69,63 @@ def _unknown(text: str, label: str) -> str:
     return " ".join(word for word in words if stem(word) not in KNOWN | set(map(stem, own)))
 
 
-def typed(explanation: Explanation, label: str, expected: object, *, tolerance: float = 0.0) -> Outcome:
+def typed(
+    explanation: Explanation,
+    label: str,
+    expected: object,
+    mistakes: Mapping[str, object] | None = None,
+    *,
+    tolerance: float = 0.0,
+) -> Outcome:
     """Grade one typed line against what the trace of the re-run says.
 
     Args:
         explanation, label: the cell as it was parsed, and the field.
         expected: a shape (a tuple of ints, or a list of shapes of which any is right), a number (of bytes,
             where the line gives a unit), or a dtype's name such as "float16".
+        mistakes: what is wrong, in words -> the value that says so, in the same forms.
         tolerance: relative, for numbers.
 
     Returns:
-        award when the line says exactly that; deny when it says something else, nothing, or several things;
-        review when a word or a sign beside the value is not known.
+        award when the line says exactly that; deny when it says something else, several things, or is empty;
+        review when a word or a sign is not known, beside the value or in its place.
 
     Raises:
         TypeError: if `expected` is none of these.
     """
-    kinds, right, wants = _wanted(expected)
-    line = unicodedata.normalize("NFKC", explanation.get(label)).strip()
-    if not line:
+    kinds, _, wants = _wanted(expected)
+    if not (line := explanation.get(label)):
         return deny(f"`{label}:` is empty.")
-    if len(line) > LONGEST:
-        return deny(f"`{label}:` is {len(line)} characters long; it wants one short entry.")
-    found, beside = entries_of(line, kinds, label)
-    if len(found) != 1:
-        many = len(found) or "no"
-        return deny(f"`{label}:` has {many} entries that can be read; it wants {wants}.", (line,))
-    said = found[0]
-    if beside:
-        return review(f"`{label}:` “{beside}” is not read beside {said.text}; it wants {wants}.", (line,))
-    if any(_is(said, value, tolerance) for value in right):
+    said, odd = entry_of(line, kinds, label)
+    if said is None or odd:
+        other = said is None and find_quantities(plain(line[:LONGEST]))
+        return (deny if other else review)(f"`{label}:` {odd}; it wants {wants}.", (line,))
+    if _says(said, expected, tolerance):
         return award(f"`{label}:` {said.text} is what the run shows.", (said.text,))
-    return deny(f"`{label}:` {said.text} is not what the run shows.", (said.text,))
+    told = (why for why, value in (mistakes or {}).items() if _says(said, value, tolerance))
+    return deny(f"`{label}:` {next(told, f'{said.text} is not what the run shows.')}", (said.text,))
 
 
 def named(explanation: Explanation, label: str, names: Mapping[str, str], told: Mapping[str, str]) -> Outcome:
-    """Grade a typed name by its words alone: a line with another word or several names is for a person.
+    """Grade typed names by their words alone: a line with another word or too many names is for a person.
 
     Args:
         names: the words that say each name, `*` for any ending; those of "" say nothing.
-        told: why a name is wrong; "" for the one that is right.
+        told: why a name is wrong; "" for each that must be said.
     """
-    line = unicodedata.normalize("NFKC", explanation.get(label)).casefold()
+    line = plain(explanation.get(label)).casefold()
     words = re.findall(r"\w+|[^\s.,:;`*()]", re.sub(r"(?<=\w)-(?=\w)", " ", line))
-    said = {next((n for n in names if any(fnmatch(w, way) for way in names[n].split())), None) for w in words}
+    ways = [(way, name) for name, several in names.items() for way in several.split()]
+    said = {next((name for way, name in ways if fnmatch(word, way)), None) for word in words} - {""}
+    right = {name for name, why in told.items() if not why}
+    wants = f"`{label}:` wants {len(right)} of {', '.join(filter(None, names))}."
     if not words:
         return deny(f"`{label}:` is empty.")
-    if len(said - {""}) != 1 or None in said:
-        return review(f"`{label}:` wants one of {', '.join(filter(None, names))}.", (line,))
-    wrong = told.get(str(*said - {""}), "another one is right.")
-    return deny(f"`{label}:` {wrong}", (line,)) if wrong else award(f"`{label}:` {line} is right.", (line,))
+    if None in said or len(said) > len(right):
+        return review(wants, (line,))
+    if wrong := [told.get(str(name), "another one is right.") for name in names if name in said - right]:
+        return deny(f"`{label}:` {' '.join(wrong)}", (line,))
+    return award(f"`{label}:` {line} is right.", (line,)) if said == right else deny(wants, (line,))
 
 
 def _wanted(expected: object) -> tuple[frozenset[str], list, str]:
@@ -130,9 +140,8 @@ def _wanted(expected: object) -> tuple[frozenset[str], list, str]:
     raise TypeError(f"expected {expected!r}: give a shape, a number or a dtype's name")
 
 
-def _is(said: Quantity, wanted: object, tolerance: float) -> bool:
-    if tolerance and isinstance(wanted, int | float) and isinstance(said.value, int | float):
-        units = rounded(said.text) if said.kind == "bytes" else (1.0,)
-        return any(abs(said.value * unit - wanted) <= tolerance * max(abs(wanted), 1e-12) for unit in units)
-    small = said.kind == "bytes" and isinstance(wanted, int | float) and wanted < 1024  # no size: a count
-    return said.is_like(wanted) and not small
+def _says(said: Quantity, expected: object, tolerance: float) -> bool:
+    """Whether an amount is one of the `expected`. So few bytes are no size: then a count is asked for."""
+    values = _wanted(expected)[1]
+    few = said.kind == "bytes" and not tolerance
+    return any(said.is_like(one, tolerance) and not (few and one < 1024) for one in values)

@@ -1,14 +1,14 @@
 """The words that an explanation may be composed of, as a lab lists them, and the table that shows them."""
 
 import html
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .cell import Explanation, canonical
 from .claims import Claims
 from .outcome import Outcome, review
 from .reader import read_field
-from .table import Entries, Found, Phrase, Rows
+from .table import Entries, Found, Rows
 from .tokens import joined_lines
 from .typed import MEASURED
 
@@ -26,16 +26,18 @@ JOINING = (
     "or a word with “not” before it."
 )
 
-_listed: dict[str, "Words"] = {}
+listed: dict[str, "Words"] = {}
+"""Explanation name -> the words that its lab listed, after their cell ran."""
+
+
+def table_row(head: str, cell: str) -> str:
+    """A row of a table: its head as text, and its cell as HTML."""
+    left = "style='text-align:left'"
+    return f"<tr><th scope='row' {left}>{html.escape(head)}</th><td {left}>{cell}</td></tr>"
 
 
 class WordsError(ValueError):
     """A list of words that cannot be read; the message names the line."""
-
-
-def words_of(name: str) -> "Words | None":
-    """The words that the lab listed for the explanation `name`; None before its cell ran."""
-    return _listed.get(name)
 
 
 @dataclass
@@ -70,7 +72,7 @@ class Words:
         for one in self.fields.values():
             if not one.entry and not (one.rows.who and one.rows.verbs):
                 raise WordsError(f"{name}: `{one.label}` needs a row `who:` and a verb")
-        _listed[name] = self
+        listed[name] = self
 
     def _add(self, line: str) -> None:
         head, colon, rest = line.partition(":")
@@ -92,17 +94,13 @@ class Words:
             rows.verbs[self._entries.add(head)] = phrases
 
     # -- reading and grading --------------------------------------------------------------------------------
-    def text_of(self, explanation: Explanation, label: str) -> str:
-        """What was written in a field."""
-        return explanation.get(label, tuple(self.fields))
-
     def read(self, explanation: Explanation) -> dict[str, Found]:
         """Every field of sentences that is filled in, as it is read, here and by the grader."""
         labels = [label for label, one in self.fields.items() if not one.entry]
         return {label: found for label in labels if (found := self._read_one(explanation, label))}
 
     def _read_one(self, explanation: Explanation, label: str) -> Found:
-        return read_field(self.text_of(explanation, label), self.fields[canonical(label)].rows)
+        return read_field(explanation.get(label, tuple(self.fields)), self.fields[canonical(label)].rows)
 
     def grade(
         self, explanation: Explanation, label: str, claims: str, facts: Mapping[str, object] | None = None
@@ -126,20 +124,13 @@ class Words:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        left, parts = "style='text-align:left'", []
-        for one in self.fields.values():
-            if one.entry:
-                continue
-            parts.append(
-                f"<p style='margin:.8em 0 .2em'><b><code>{html.escape(one.label)}:</code></b> "
-                f"{html.escape(one.asks)}</p><table>"
-            )
+        parts = []
+        for one in (one for one in self.fields.values() if not one.entry):
+            asks = f"<b><code>{html.escape(one.label)}:</code></b> {html.escape(one.asks)}"
+            parts.append(f"<p style='margin:.8em 0 .2em'>{asks}</p><table>")
             for head, entries in _shown(one):
-                nowrap = (f"<span style='white-space:nowrap'>{html.escape(text)}</span>" for text in entries)
-                cells = " &nbsp;·&nbsp; ".join(nowrap)
-                parts.append(
-                    f"<tr><th scope='row' {left}>{html.escape(head)}</th><td {left}>{cells}</td></tr>"
-                )
+                whole = (f"<span style='white-space:nowrap'>{html.escape(text)}</span>" for text in entries)
+                parts.append(table_row(head, " &nbsp;·&nbsp; ".join(whole)))
             parts.append("</table>")
         return "".join(parts) + f"<small>{html.escape(JOINING)}</small>"
 
@@ -149,18 +140,15 @@ def _shown(one: Field) -> list[tuple[str, list[str]]]:
 
     By the alphabet, so that an author's habit of writing the right entry first gives nothing away.
     """
-
-    def listed(phrases: Iterable[Phrase]) -> list[str]:
-        return sorted(phrases, key=lambda text: text.removeprefix("the ").casefold())
-
     verbs = one.rows.verbs.items()
+    rows = [
+        ("who", one.rows.who),
+        *sorted((f"… {verb} …", what) for verb, what in verbs if what),
+        ("…", [verb for verb, what in verbs if not what]),
+        ("may follow", one.rows.more),
+    ]
     return [
-        (head, entries)
-        for head, entries in (
-            ("who", listed(one.rows.who)),
-            *sorted((f"… {verb} …", listed(what)) for verb, what in verbs if what),
-            ("…", listed(verb for verb, what in verbs if not what)),
-            ("may follow", listed(one.rows.more)),
-        )
+        (head, sorted(entries, key=lambda entry: entry.removeprefix("the ").casefold()))
+        for head, entries in rows
         if entries
     ]
