@@ -34,12 +34,6 @@ control: what the ControlNet computes and how often, and what that is added to
         caption's tokens, text tokens
     more: in each pass = in every pass, in each step, in every step / inside its window only = only inside its
         window / once before the loop = before the loop
-size: what a picture of twice the side does to a residual's height and channels, and to their number
-    who: twice the side = larger picture, doubled side, picture of twice the side
-    doubles: the height of a residual = residual's height, height / the channels of a residual = residual's
-        channels, channels / the number of residuals
-    leaves alone = does not change, keeps: the height of a residual / the channels of a residual / the number
-        of residuals
 conditions: through what a caption, lines and an image prompt enter the UNet
     who: the caption = words / the lines / the image prompt = image tokens
     enters through = comes in through: the attention to the text = text's attention, attention to the caption
@@ -80,19 +74,6 @@ false: Latents and timestep change with each pass, and the residuals with them.
 false: The lines go into the ControlNet. What comes out of it reaches the UNet.
     the lines | computes / are added to | *
 """), "what control is")
-check.slot(lambda: words.grade(check.explanation("control-in-words"), "size", """
-wanted: what it does to the height
-    twice the side | doubles | the height of a residual
-wanted: what it does to the channels
-    twice the side | leaves alone | the channels of a residual
-wanted: what it does to their number
-    twice the side | leaves alone | the number of residuals
-false: A residual has the shape of its skip: places follow the picture's side.
-    twice the side | leaves alone | the height of a residual
-false: Channels and the number of skips are the network's. No picture changes them.
-    twice the side | doubles | the channels of a residual / the number of residuals
-"""), "the shapes of residuals")
-
 # %% check="words-window"
 ### FIXTURE words
 

@@ -5,7 +5,7 @@
 # network, the ControlNet, does in a run, read where its outputs enter the UNet, add them by hand, and repair
 # a window that was meant to save work.
 #
-# **Time** 45 to 60 minutes · **Points** 14, of which 3 are practice · **Reading**
+# **Time** 35 to 45 minutes · **Points** 14, of which 3 are practice · **Reading**
 # [Control](../../handbook/lab09-control.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -114,31 +114,20 @@ print(f"the UNet has {sum(weight.numel() for weight in own.values()):,} numbers;
       f"{copied:,} of the same and {learned:,} of its own")
 
 # %% [markdown]
-# ![A picture of the lines of a square; then five pictures from one noise: without lines, with lines at
-# half and at full scale, with lines in the first half of the steps only, and in the second half only. A
-# cross marks where the lines are.](../../handbook/figures/lab09-lines.svg)
-#
-# *From the handbook.* One noise, one caption: without lines, with lines at half and at full scale, and with
-# lines in only one half of the steps.
-
-# %% [markdown]
 # ## 2 · Predict
 #
 # A ControlNet has a **scale**, which multiplies its residuals (`controlnet_conditioning_scale`), and a
 # **window** (`control_guidance_start`, `control_guidance_end`): pass `i` of `n`, counted from 0, is inside
 # where `start <= i / n` and `(i + 1) / n <= end`.
 #
-# With `guess_mode=True` the caption may be empty, and the ControlNet is called only with the prompts' half of
-# the UNet's batch. To the other half nothing is added.
-#
 # ### Exercise 1 · What does a second network do in a run?
 #
-# *difficulty 2 of 3 · 7 minutes · 4 points*
+# *difficulty 2 of 3 · 5 minutes · 4 points*
 #
 # **Before you run anything**, write a function that says what a trace of such a call will show. It is graded
-# on runs of the bundled model that this notebook never makes. The UNet's encoder begins with a convolution to
-# 96 channels; then come a block with 96 channels and a block with 144. Each block has two layers, and the
-# first block ends with a convolution of stride 2. Each of these results is a skip.
+# on runs of the bundled model that this notebook never makes. There, the first skip is the output of a
+# convolution to 96 channels, at the size of the latents. Then comes one convolution of stride 2, and the
+# middle has 144 channels. **A residual has the shape of the tensor to which it is added.**
 #
 # | argument | meaning |
 # |---|---|
@@ -146,39 +135,33 @@ print(f"the UNet has {sum(weight.numel() for weight in own.values()):,} numbers;
 # | `height`, `width` | size of the pictures and the lines in pixels; multiples of 8, `int` |
 # | `steps`, `guidance_scale` | as in the call of the pipeline |
 # | `scale`, `start`, `end` | the ControlNet's scale and window, `float` |
-# | `guess_mode` | `bool` |
 #
 # Returns a `dict`: under `"scales"` a list with the scale (`float`) of each **call of the ControlNet**, in
-# order; under `"rows"` the length of the batch axis in such a call (`int`); under `"residuals"` the seven
-# shapes that a call returns (tuples of `int`): first those for the skips, in the encoder's order, then the
-# middle's.
+# order; under `"first"` and `"middle"` the shapes of its first residual and of the middle's, tuples of `int`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Outside the window, is the ControlNet not called, or is its output not used? How many skips are there, with
-# the first convolution? And what does a stride of 2 make of an odd side?
+# Outside the window, is the ControlNet not called, or is its output not used? How long is the UNet's batch
+# with guidance (a scale above 1)? And what does a stride of 2 make of an odd side?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # There is one call in each pass, and outside the window its scale is <code>0.0</code>. Guidance doubles the
-# rows, except in guess mode. The skips are: the first convolution and two layers (96 channels, an eighth of
-# the picture's side), the convolution of stride 2 (96 channels, half of that side, rounded up), two layers
-# (144). The middle has the last skip's shape.
+# rows. An odd side is halved and rounded up: <code>(h + 1) // 2</code>.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=7
-def forecast(prompts, height, width, steps, guidance_scale, scale, start, end, guess_mode=False):
-    """Scale of each call of the ControlNet, rows of a call, and the shapes of what a call returns."""
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=5
+def forecast(prompts, height, width, steps, guidance_scale, scale, start, end):
+    """Scale of each call of the ControlNet, and the shapes of two of its residuals."""
+    inside = [start <= i / steps and (i + 1) / steps <= end for i in range(steps)]  # the rule, for each pass
+    h, w = height // 8, width // 8  # the latents' size
     ### BEGIN SOLUTION
-    inside = [start <= i / steps and (i + 1) / steps <= end for i in range(steps)]
-    rows = 2 * prompts if guidance_scale > 1 and not guess_mode else prompts
-    h, w = height // 8, width // 8
-    half = ((h + 1) // 2, (w + 1) // 2)
+    rows = 2 * prompts if guidance_scale > 1 else prompts
     return {
         "scales": [scale if here else 0.0 for here in inside],
-        "rows": rows,
-        "residuals": [(rows, 96, h, w)] * 3 + [(rows, 96, *half)] + [(rows, 144, *half)] * 3,
+        "first": (rows, 96, h, w),
+        "middle": (rows, 144, (h + 1) // 2, (w + 1) // 2),
     }
     ### END SOLUTION
 
@@ -196,20 +179,15 @@ with trace(pipe) as run:
 run.table(level=1)
 
 # %% [markdown]
-# Stop at three places:
-#
-# * **before the loop** `prepare_image` repeats the lines, so that their batch is the UNet's. Neither the text
-#   encoder nor the VAE gets them;
-# * **in the loop** the ControlNet is called before the UNet, with the same latents, the same timestep and the
-#   same text;
-# * **count the ControlNet's calls.** The window is half of the run.
+# Before the loop, `prepare_image` repeats the lines, so that their batch is the UNet's. Neither the text
+# encoder nor the VAE gets them. In the loop, the ControlNet is called before the UNet. **Count its calls**:
+# the window is half of the run.
 #
 # **Reconcile.** Put your forecast beside the trace. Where they differ, the trace is right.
 
 # %% tags=["demo"]
 calls = run.find("controlnet")
 print("scales   ", [call.inputs["conditioning_scale"] for call in calls])
-print("rows     ", calls[0].inputs["sample"].shape[0])
 down, middle = calls[0].outputs
 print("residuals", *[tuple(spec.shape) for spec in [*down, middle]], sep="\n  ")
 
@@ -221,16 +199,17 @@ check = Check("forecast", points=4)
 def ask_forecast(*call):
     """The learner's forecast of a call, once it has the form that the contract asks for."""
     got = check.learner.forecast(*call)
-    check.true(isinstance(got, dict) and set(got) == {"scales", "rows", "residuals"},
+    check.true(isinstance(got, dict) and set(got) == {"scales", "first", "middle"},
                "return a dict with exactly the three keys of the contract")
-    check.true(isinstance(got["scales"], list) and isinstance(got["residuals"], list),
-               '"scales" and "residuals" are lists')
+    check.true(isinstance(got["scales"], list), '"scales" is a list')
+    check.true(all(isinstance(got[key], tuple) and len(got[key]) == 4 for key in ("first", "middle")),
+               '"first" and "middle" are tuples of four numbers')
     return got
 
 with check.part("the traced run: the first half of six steps", weight=1):
     got = ask_forecast(1, 128, 128, 6, 4.0, 1.0, 0.0, 0.5)
     check.equal(got["scales"], [1.0] * 3 + [0.0] * 3)
-    check.equal([len(got["residuals"]), got["residuals"][0]], [7, (2, 96, 16, 16)])
+    check.equal(got["first"], (2, 96, 16, 16))
 ### HIDDEN TESTS
 check.score()
 
@@ -239,9 +218,11 @@ check.score()
 #
 # How can such a copy be trained without damage to the UNet's answers? Each residual leaves the ControlNet
 # through a 1x1 convolution whose weights were zero before training: a **zero convolution**. For each skip,
-# the next cell prints the size of the trained ControlNet's residual, and of a new copy's:
+# we print the size of the trained ControlNet's residual, and of a new copy's. The folded cell defines
+# `encode(latents, t, text)`, the UNet's first half, which returns `(skips, middle)`, and
+# `control(latents, t, text, lines)`, the ControlNet, which returns `(residuals of the skips, of the middle)`.
 
-# %%
+# %% jupyter={"source_hidden": true}
 text, empty = base.encode_prompt(WORDS[0], lab.device, 1, True)
 embeds, twice = torch.cat([empty, text]), torch.cat([lines[:1]] * 2)
 base.scheduler.set_timesteps(STEPS, device=lab.device)
@@ -291,21 +272,19 @@ show_source(
     {
         "1.0 - float(i / len(timesteps) < s or (i + 1) / len(timesteps) > e)":
             "1 inside the window, 0 outside. Computed for all passes, before the loop.",
-        "control_model_input = latents":
-            "Guess mode: the half of the batch with the prompts. Its text follows two lines below.",
         "cond_scale = controlnet_cond_scale * controlnet_keep[i]":
             "Outside the window the scale is 0 ...",
         "down_block_res_samples, mid_block_res_sample = self.controlnet(":
             "... but the network is still called. There is no `if` before this line.",
-        "down_block_res_samples = [torch.cat([torch.zeros_like(d), d])":
-            "The half without the prompt comes first, so it gets the zeros.",
         "down_block_additional_residuals=down_block_res_samples,":
             "The UNet gets them as arguments: seven tensors, and no picture.",
     },
     excerpts=[
         ("# 7.2 Create tensor stating which controlnets to keep",
          "controlnet_keep.append(keeps[0] if isinstance(controlnet, ControlNetModel) else keeps)"),
-        ("# controlnet(s) inference", "mid_block_additional_residual=mid_block_res_sample,"),
+        ("cond_scale = controlnet_cond_scale * controlnet_keep[i]", "conditioning_scale=cond_scale,"),
+        ("down_block_additional_residuals=down_block_res_samples,",
+         "mid_block_additional_residual=mid_block_res_sample,"),
     ],
     checked="0.42.1",
 )
@@ -321,14 +300,14 @@ show_source(
             "The only place where the lines enter. A small network has brought them to the latents' size.",
         "down_block_res_sample = controlnet_block(down_block_res_sample)":
             "The zero convolutions, one for each skip.",
-        "scales = torch.logspace(-1, 0, len(down_block_res_samples) + 1":
-            "Guess mode adds factors, from 0.1 at the first skip to 1 in the middle.",
         "down_block_res_samples = [sample * conditioning_scale":
             "The scale is a factor, applied after all the work is done.",
     },
     excerpts=[
         ("# 2. pre-process", "down_block_res_samples = (sample,)"),
-        ("# 5. Control net blocks", "mid_block_res_sample = mid_block_res_sample * conditioning_scale"),
+        ("# 5. Control net blocks", "down_block_res_sample = controlnet_block(down_block_res_sample)"),
+        ("down_block_res_samples = [sample * conditioning_scale",
+         "mid_block_res_sample = mid_block_res_sample * conditioning_scale"),
     ],
     checked="0.42.1",
 )
@@ -342,13 +321,11 @@ show_source(
         "down_block_res_sample = down_block_res_sample + down_block_additional_residual":
             "Addition, skip by skip, in the encoders' order.",
         "sample = sample + mid_block_additional_residual": "After the middle block, not before it.",
-        "res_samples = down_block_res_samples[-len(upsample_block.resnets) :]":
-            "The decoder takes from the end of the list.",
     },
     excerpts=[
         ("new_down_block_res_samples = ()", "new_down_block_res_samples = new_down_block_res_samples + ("),
         ("sample = sample + mid_block_additional_residual",
-         "res_samples = down_block_res_samples[-len(upsample_block.resnets) :]"),
+         "sample = sample + mid_block_additional_residual"),
     ],
     checked="0.42.1",
 )
@@ -358,11 +335,12 @@ show_source(
 #
 # ### Exercise 2 · Seven additions
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 5 minutes · 3 points*
 #
-# You have `encode` and `control` from section 3. Here is the UNet's other half:
+# You have `encode` and `control` from section 3. `decode(middle, skips, t, text)`, in the folded cell, is the
+# UNet's other half.
 
-# %%
+# %% jupyter={"source_hidden": true}
 def decode(middle, skips, t, text):
     """The UNet's second half: its answer, from the middle and the skips (the last ones first)."""
     emb = unet.time_embedding(unet.time_proj(t.expand(len(middle))).to(middle.dtype))
@@ -376,8 +354,8 @@ def decode(middle, skips, t, text):
     return unet.conv_out(unet.conv_act(unet.conv_norm_out(x)))
 
 # %% [markdown]
-# Write `controlled(encode, control, decode, latents, t, text, lines, scale, prompts_only=False)`. It returns
-# the output of `decode`.
+# Write `controlled(encode, control, decode, latents, t, text, lines, scale)`. It returns the output of
+# `decode`.
 #
 # | argument | meaning |
 # |---|---|
@@ -385,35 +363,28 @@ def decode(middle, skips, t, text):
 # | `latents`, `text` | doubled for guidance: `(2B, 4, h, w)` and `(2B, T, D)`; the B rows with the prompts come last |
 # | `lines` | one for each picture, `(B, 3, H, W)`, **not** doubled |
 # | `scale` | the factor of all residuals, `float` |
-# | `prompts_only` | if true, `control` gets only the B rows with the prompts, and nothing is added to the other rows (as in guess mode, but without its factors) |
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Skips and residuals have the same order; the middle has one more residual. Which rows does `control` get in
-# each case, and how many rows must a residual have when it is added?
+# Skips and residuals have the same order; the middle has one more residual. How must `lines` be doubled, so
+# that row i fits row i of `latents`?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Without <code>prompts_only</code>: <code>control(latents, t, text, torch.cat([lines, lines]))</code>, each
-# residual times <code>scale</code>, <code>zip</code> with the skips, and the last one added to the middle.
-# With it: <code>control</code> gets <code>latents[B:]</code>, <code>text[B:]</code> and <code>lines</code>,
-# and each residual becomes <code>torch.cat([torch.zeros_like(r), r])</code>.
+# <code>down, mid = control(latents, t, text, torch.cat([lines, lines]))</code>. Then <code>zip</code> the
+# skips with <code>down</code>, add each residual times <code>scale</code>, and add <code>mid</code> times
+# <code>scale</code> to the middle.
 # </details>
 
-# %% exercise="controlled" provides=["controlled"] difficulty=2 minutes=7
-def controlled(encode, control, decode, latents, t, text, lines, scale, prompts_only=False):
+# %% exercise="controlled" provides=["controlled"] difficulty=2 minutes=5
+def controlled(encode, control, decode, latents, t, text, lines, scale):
     """The UNet's answer with control, (2B, 4, h, w)."""
-    ### BEGIN SOLUTION
     skips, middle = encode(latents, t, text)
-    first = len(lines) if prompts_only else 0
-    seen = lines if prompts_only else torch.cat([lines, lines])
-    down, mid = control(latents[first:], t, text[first:], seen)
-    residuals = [residual * scale for residual in [*down, mid]]
-    if prompts_only:
-        residuals = [torch.cat([torch.zeros_like(residual), residual]) for residual in residuals]
-    skips = [skip + residual for skip, residual in zip(skips, residuals)]
-    return decode(middle + residuals[-1], skips, t, text)
+    ### BEGIN SOLUTION
+    down, mid = control(latents, t, text, torch.cat([lines, lines]))
+    skips = [skip + scale * residual for skip, residual in zip(skips, down)]
+    return decode(middle + scale * mid, skips, t, text)
     ### END SOLUTION
 
 # %% check="controlled" points=3
@@ -453,11 +424,11 @@ def made_up(B, seed):
     return [torch.randn(shape, generator=draw_some) for shape in shapes]
 
 
-def answer(B, seed, scale, prompts_only=False):
+def answer(B, seed, scale):
     """(The learner's answer, that without control, rows of each call of `control`, what was given)."""
     parts, (latents, text, lines_given) = Parts(), made_up(B, seed)
     got = check.learner.controlled(parts.encode, parts.control, parts.decode, latents, 7, text, lines_given,
-                                   scale, prompts_only)
+                                   scale)
     check.tensor(got, shape=(2 * B,))
     skips_made, middle_made = parts.encode(latents, 7, text)
     return got, parts.decode(middle_made, skips_made, 7, text), parts.asked, (latents, text, lines_given)
@@ -505,9 +476,9 @@ with when_written("controlled"):
 # ### Lines against words
 #
 # How do words and lines share the work? For each scale, we count in three pictures how many shapes are on the
-# lines (less than 5 pixels from the lines' center), and what the checker finds there:
+# lines (less than 5 pixels from the lines' center), and what the checker finds there (`report`, folded):
 
-# %%
+# %% jupyter={"source_hidden": true}
 from inferlab.models.scenes import check_pictures
 
 CENTERS = list(zip(scenes.x[:3, 0].tolist(), scenes.y[:3, 0].tolist()))
@@ -538,14 +509,15 @@ filmstrip(shown(torch.cat([images[:2] for images in swept])),
           "Half the scale is enough to say where", size=1.4)
 
 # %% [markdown]
-# Now let them disagree. The words ask for another shape, at another place. Before you run the cell: which
-# will win, for the place, the shape and the color?
+# Now let them disagree: the words ask for another shape, at another place. Which will win, for the place, the
+# shape and the color? And is a window of the first or of the second half of the steps enough?
 
 # %% tags=["demo"]
 OTHER = ["a yellow star at the right", "an orange square at the bottom", "a red triangle at the top"]
 against = report("words against lines", draw(OTHER))
 silent = report("no words at all", draw([""] * 3))
-guessed = report("no words, guess mode", draw([""], lines[:1], guess_mode=True))
+early = report("first half of the steps", draw(control_guidance_end=0.5))
+late = report("second half only", draw(control_guidance_start=0.5))
 filmstrip(shown(torch.cat([against, silent])), OTHER + ["no words"] * 3,
           "The lines decide the place, the words the color", size=1.6)
 
@@ -553,26 +525,14 @@ filmstrip(shown(torch.cat([against, silent])), OTHER + ["no words"] * 3,
 # A caption and lines are not averaged like two prompts. They enter the UNet at different places and decide
 # different things: the caption does not move a shape away from its lines, and the lines contain no color. The
 # shape can be decided by either.
-
-# %% [markdown]
-# ### When do lines matter?
-
-# %% tags=["demo"]
-_ = report("all steps", at_one)
-early = report("first half of the steps", draw(control_guidance_end=0.5))
-late = report("second half only", draw(control_guidance_start=0.5))
-filmstrip(shown(torch.cat([early, late])), ["first half"] * 3 + ["second half"] * 3,
-          "Places are decided early", size=1.6)
-
-# %% [markdown]
-# While the latents are nearly noise, places are still open. Later the shapes already have places, and the
-# ControlNet can only correct them. So a window that ends at half is a good idea. But in diffusers it saves no
-# calls, as your trace showed.
+#
+# Places are decided early, while the latents are nearly noise. So a window that ends at half is a good idea.
+# But in diffusers it saves no calls, as your trace showed.
 
 # %% [markdown]
 # ### Exercise 3 · A window that pays
 #
-# *difficulty 3 of 3 · 9 minutes · 4 points*
+# *difficulty 3 of 3 · 7 minutes · 4 points*
 #
 # A colleague wants to save the calls outside the window, also with **several** ControlNets, each with its own
 # lines, scale and window. In the library (`MultiControlNetModel`) each is called in every pass, and their
@@ -588,7 +548,11 @@ def colleague_residuals(nets, i, n, latents, t, text):
             total = residuals if total is None else [(a + b) / 2 for a, b in zip(total, residuals)]
     return total
 
+# %% [markdown]
+# The next cell is folded. `compare` draws with such a function, and with the library's own loop, and prints
+# the calls and the difference. `ONE` has one network, `TWO` has two.
 
+# %% jupyter={"source_hidden": true}
 def ask_control(latents, t, text, lines, scale):
     """One call of the ControlNet: a list of seven residuals, the middle's last."""
     calls_made.append(int(t))
@@ -652,8 +616,8 @@ _ = compare(mended_residuals, ONE, WORDS[0])
 _ = compare(mended_residuals, TWO, BOTH)
 
 # %% [markdown]
-# The second run, with another scale, another window and two networks, still differs. Write
-# `residuals_of_pass` so that every such run equals the library's, with fewer calls:
+# The second run, with another scale, another window and two networks, still differs: the colleague's function
+# has three faults. Write `residuals_of_pass` so that every such run equals the library's, with fewer calls:
 #
 # | argument | meaning |
 # |---|---|
@@ -678,17 +642,17 @@ _ = compare(mended_residuals, TWO, BOTH)
 # the scale, and do not multiply again. Keep the first list; add each further list to it, tensor by tensor.
 # </details>
 
-# %% exercise="residuals-of-pass" provides=["residuals_of_pass"] difficulty=3 minutes=9
+# %% exercise="residuals-of-pass" provides=["residuals_of_pass"] difficulty=3 minutes=7
 def residuals_of_pass(nets, i, n, latents, t, text):
     """The sums of all residuals of pass i of n, or None."""
-    ### BEGIN SOLUTION
     total = None
     for control, lines, scale, begin, end in nets:
+        ### BEGIN SOLUTION
         if begin <= i / n and (i + 1) / n <= end and scale != 0:
             residuals = control(latents, t, text, lines, scale)
             total = residuals if total is None else [a + b for a, b in zip(total, residuals)]
+        ### END SOLUTION
     return total
-    ### END SOLUTION
 
 # %% check="residuals-of-pass" points=4
 import torch
@@ -758,10 +722,10 @@ with when_written("residuals_of_pass"):
 # %% [markdown]
 # ### An image prompt is one more attention
 #
-# This is the arithmetic of the third condition in section 1. An **IP-Adapter** makes a few tokens from a
-# picture. Each cross-attention of the UNet keeps its queries. Additional weights give the image tokens keys
-# and values, and the result of this second attention is **added** to the text's. Here is one real
-# cross-attention of the UNet, with a new adapter (random weights, so the image tokens mean nothing):
+# The third condition of section 1: an **IP-Adapter** makes a few tokens from a picture. Each cross-attention
+# of the UNet keeps its queries. Additional weights give the image tokens keys and values, and the result of
+# this second attention is **added** to the text's. Here is one real cross-attention of the UNet, with a new
+# adapter (random weights, so the image tokens mean nothing). `by_hand` is the sum:
 
 # %% tags=["demo"]
 from diffusers.models.attention_processor import IPAdapterAttnProcessor2_0
@@ -796,15 +760,13 @@ for scale in (0.0, 0.6):
     print(f"scale {scale}: largest difference from the library's {(by_hand(scale) - theirs).abs().max():.1e}")
 
 # %% [markdown]
-# Each of the two attentions has its own softmax: the text's weights stay the same with any number of image
-# tokens. If the image tokens were appended to the caption's, they would share one softmax, and more weight
-# for the image would mean less for the text. An image prompt is closer to a caption than lines are: it says
-# what, not where.
+# Each of the two attentions has its own softmax, so the text's weights stay the same with any number of image
+# tokens. An image prompt is closer to a caption than lines are: it says what, not where.
 
 # %% [markdown]
 # ## 6 · Explain
 #
-# Say what control is, and what your runs show. In the first four fields you write short sentences, one a
+# Say what control is, and what your runs show. In the first three fields you write short sentences, one a
 # line, from the tables below: an entry of `who`, a verb, an entry of its row and, if you like, entries of a
 # row `may follow`. In `calls` you type how often the ControlNet ran in **your traced run** of section 3, and
 # in `residual` the shape of the **middle's** residual there. Lines that begin with `#` are your own notes.
@@ -814,17 +776,15 @@ for scale in (0.0, 0.6):
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 6 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# *difficulty 2 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
 # that the cell cannot read is graded by a person.
 
-# %% explain="control-in-words" difficulty=2 minutes=6
+# %% explain="control-in-words" difficulty=2 minutes=5
 %%explain control-in-words
 # ### BEGIN SOLUTION
 # control: the ControlNet computes residuals in each pass
 #   the residuals are added to the skips of the UNet
-# size: twice the side doubles the height of a residual
-#   it leaves alone the channels of a residual and the number of residuals
 # conditions: the caption enters through the attention to the text
 #   the lines enter through the skips of the UNet
 #   the image prompt enters through an attention of its own
@@ -838,9 +798,8 @@ words
 from inferlab.lab import Check
 
 check = Check("words-control", points=1)
-with check.part("`control:` and `size:` are filled in (graded when you hand it in)", weight=0):
+with check.part("`control:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("control-in-words").get("control"), "`control:` is empty")
-    check.true(check.explanation("control-in-words").get("size"), "`size:` is empty")
 ### HIDDEN TESTS
 check.score()
 
@@ -867,16 +826,12 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# * **Not every condition is a prompt.** Lines never become tokens. They enter the UNet at another place, and
-#   say what words cannot.
-# * **Control edits no pixels.** It adds to tensors inside the UNet, in each pass. The UNet's answer is a
-#   noise prediction as before; scheduler and VAE do not change.
+# * **Not every condition is a prompt.** Lines never become tokens.
+# * **Control edits no pixels.** It adds to tensors inside the UNet. Scheduler and VAE do not change.
 # * **In diffusers a ControlNet costs the same outside its window as inside.** Its residuals are multiplied by
 #   zero after they have been computed.
 # * **Fitting shapes do not prove the right order.** Three residuals have the same shape. Added to the wrong
-#   skips they raise no error.
-# * **A ControlNet belongs to its UNet.** It is a copy of one encoder, and its residuals only fit that
-#   encoder's skips. Another UNet of the same shapes accepts them without an error.
+#   skips they raise no error. Another UNet of the same shapes accepts them, too.
 
 # %% [markdown]
 # Flashcards on diffusion, for now or for another day. Some belong to later labs:

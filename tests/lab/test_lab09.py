@@ -82,8 +82,8 @@ def test_every_note_on_the_installed_source_finds_its_line():
     views = sources_shown(LAB, StableDiffusionControlNetPipeline=StableDiffusionControlNetPipeline,
                           ControlNetModel=ControlNetModel, UNet2DConditionModel=UNet2DConditionModel)
     assert {name: notes for name, notes, _ in views} == {
-        "StableDiffusionControlNetPipeline.__call__": 6, "ControlNetModel.forward": 4,
-        "UNet2DConditionModel.forward": 3}
+        "StableDiffusionControlNetPipeline.__call__": 4, "ControlNetModel.forward": 3,
+        "UNet2DConditionModel.forward": 2}
 
 
 @torch.no_grad()
