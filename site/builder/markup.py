@@ -20,9 +20,13 @@ MENDED = {
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     '<div id="search-results">': f"<h1>Search</h1>\n{SEARCH}\n" + '<div id="search-results">',
     "<pre>": '<pre tabindex="0">',
+    '<a href="#" class="back-to-top muted-link">': '<nav aria-label="Top of the page">'
+    '<a href="#" class="back-to-top muted-link">',
+    "<span>Back to top</span>\n        </a>": "<span>Back to top</span>\n        </a></nav>",
 }
 """A heading without a level, and a page without one; two landmarks of one name; a name that hides what is
-written; a column's heading without words; tables and code that scroll but that no keyboard reaches."""
+written; a column's heading without words; tables and code that scroll but that no keyboard reaches; a link
+outside of all landmarks."""
 
 
 PART = re.compile(

@@ -84,7 +84,7 @@ function tensorFigure(name, tensor) {
   const figure = made("figure", { className: "tensor" });
   const head = made("figcaption", {}, made("b", {}, name), " ", made("code", {}, `${shapeOf(tensor)} ${tensor.dtype}`));
   figure.append(head);
-  if (tensor.dims.length === 0) {
+  if (tensor.data.length === 1) {
     figure.append(made("p", { className: "value" }, String(tensor.data[0])));
     return figure;
   }
