@@ -58,9 +58,9 @@ def visible(text: str) -> str:
 
 
 def _of_the_database(error: Exception) -> str:
-    """What a database says that is down, locked or full; "" for any other error."""
+    """What a database says that is down, locked, full or no database; "" for any other error."""
     sql = sys.modules.get("sqlalchemy")  # most commands do without it, and then this is no error of its
-    if sql is None or not isinstance(error, sql.exc.OperationalError):
+    if sql is None or type(error) not in (sql.exc.OperationalError, sql.exc.DatabaseError):
         return ""
     return str(error.orig).strip().splitlines()[0].rstrip(".")
 

@@ -165,7 +165,7 @@ def test_the_command(course, repository, tmp_path, capsys):
     assert main(["collect", *place, "--lab", LAB, "--until", "soon"]) == FAILED
     assert main(["collect", "--course", str(course.root)]) == FAILED
     assert "Give a PATH, or --git" in capsys.readouterr().err
-    assert main(["collect", *place, "--lab", LAB, "--until", "2026-01-02"]) == LOOK
+    assert main(["collect", *place, "--lab", LAB, "--until", "2026-01-02T00:00"]) == LOOK
     assert main(["collect", *place, "--lab", LAB]) == OK  # the fixture's deadline is 15 January
     assert "collected ada" in capsys.readouterr().out
 

@@ -12,7 +12,7 @@ from inferlab.grading.gradebook.lateness import Extension, allowances, read_exte
 from inferlab.grading.gradebook.record import share_lost
 from inferlab.grading.reporting import class_report
 from inferlab.grading.reporting.grades import Grade, export_rows, write_csv
-from inferlab.grading.roster import Learner, Roster, RosterError
+from inferlab.grading.roster import Learner, Roster
 from tests.course import LAB
 
 DUE = {"lab01": datetime(2027, 1, 10, 12, tzinfo=UTC), "lab02": datetime(2027, 1, 20, 12, tzinfo=UTC)}
@@ -133,7 +133,7 @@ def test_a_time_written_by_hand_is_read_as_nbgrader_reads_it(course, text):
 def test_a_roster_that_cannot_be_used_is_said(tmp_path, text, message):
     path = tmp_path / "roster.csv"
     path.write_text(text)
-    with pytest.raises(RosterError, match=message):
+    with pytest.raises(CourseError, match=message):
         Roster.load(path)
 
 

@@ -25,12 +25,14 @@ def export(arguments: argparse.Namespace) -> Answer:
     if arguments.sheet or arguments.column or arguments.out_of is not None:
         raise Fault("--sheet, --column and --out-of belong to a platform's table: say --for")
     rows = export_rows(course, found)
-    path = arguments.to or course.root / "grades.csv"
+    path = course.may_write(arguments.to or course.root / "grades.csv", ".csv")
     write_csv(rows, path)
     columns = ("learner", "name", "lab", "total", "maximum", "penalty", "notes")
     lines = [table((*columns, "in review"), [(*(row[c] for c in columns), "yes" * row["needs_review"])
                                              for row in rows])]
+    earlier = {(grade.learner, grade.lab) for grade in found}
     lines += [f"{learner:15} {name:24} handed in, not graded yet: inferlab grade {name}"
+              + " (what is shown is for an earlier file)" * ((learner, name) in earlier)
               for learner, name in waiting]
     data = {"grades": rows, "not_graded": [{"learner": learner, "lab": name} for learner, name in waiting]}
     return (LOOK if waiting else OK), "\n".join([*lines, f"written: {path}"]), data
@@ -39,6 +41,7 @@ def export(arguments: argparse.Namespace) -> Answer:
 def _platform_table(arguments: argparse.Namespace, course: "Course", lab: str | None, found: "list[Grade]",
                     waiting: list[str]) -> Answer:
     """Write the table that a learning platform imports."""
+    from inferlab.grading.course import write_whole
     from inferlab.grading.platforms import PLATFORMS
     from inferlab.grading.reporting.grade_tables import NO_HAND_IN, Source, filled_table, known_by, new_table
     from inferlab.grading.roster import Roster
@@ -49,7 +52,7 @@ def _platform_table(arguments: argparse.Namespace, course: "Course", lab: str | 
     if arguments.out_of is not None and not 0 < arguments.out_of < 1e6:
         raise Fault(f"--out-of {arguments.out_of:g} is not a maximum of points")
     roster = Roster.load(course.roster) if course.roster.exists() else Roster(())
-    graded = {grade.learner: grade for grade in found}
+    graded = {grade.learner: grade for grade in found if grade.learner not in waiting}
     known = known_by(course, lab, arguments.platform, list(graded))
     source = Source(lab, arguments.platform, graded, roster, known, arguments.column, arguments.out_of)
     sheet = arguments.sheet
@@ -58,8 +61,9 @@ def _platform_table(arguments: argparse.Namespace, course: "Course", lab: str | 
     path = arguments.to or course.root / "grades" / f"{lab}-{arguments.platform}{suffix}"
     if sheet and path.resolve() == sheet.resolve():
         raise Fault(f"{path} is the platform's own table: say another file with --to")
+    course.may_write(path, suffix)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(table.data)
+    write_whole(path, table.data)
     in_review = [grade.learner for grade in found if grade.needs_review and grade.learner in table.written]
     lines = [f"{learner:15} not in it: {why}" for learner, why in sorted(table.left_out.items())]
     lines += [f"{learner:15} in it, and a person will still look at it" for learner in in_review]
@@ -80,10 +84,10 @@ def gradescope(arguments: argparse.Namespace) -> Answer:
 
     course = opened_course(arguments)
     show_progress(f"packing {arguments.lab} and the package")
-    made = pack(course, arguments.lab, arguments.zip, limits=configured_limits(course),
-                visibility=arguments.show)
+    made = pack(course, arguments.lab, course.may_write(arguments.zip, ".zip"),
+                limits=configured_limits(course), visibility=arguments.show)
     text = (f"written: {made.path} ({made.size / 2**20:.0f} MB). The assignment gives {made.points:g} "
-            "points. It  holds the hidden tests: upload it, and give it to nobody")
+            "points. It holds the hidden tests: upload it, and give it to nobody")
     return OK, text, {"file": str(made.path), "bytes": made.size, "points": made.points}
 
 

@@ -42,8 +42,10 @@ def collect(arguments: argparse.Namespace) -> Answer:
     if any(line.status == "held" and not line.learner for line in report.lines):
         lines.append("held for want of a learner: mend the roster and run the same command again, or add "
                      "--assign FILE=ID")
+    nothing = report.count("ignored") == len(report.lines)
+    lines += ["there is no file in what was given"] * nothing
     lines.append(", ".join(f"{count} {status}" for status, count in report.as_dict()["counts"].items()))
-    return (LOOK if report.count("held") else OK), "\n".join(lines), report.as_dict()
+    return (LOOK if report.count("held") or nothing else OK), "\n".join(lines), report.as_dict()
 
 
 def grade(arguments: argparse.Namespace) -> Answer:
@@ -134,15 +136,19 @@ def feedback(arguments: argparse.Namespace) -> Answer:
     """`inferlab feedback`."""
     from inferlab.grading.gradebook.lateness import answers_held_back
     from inferlab.grading.gradebook.record import grading_notes
-    from inferlab.grading.reporting.grades import grades
+    from inferlab.grading.reporting.grades import grades, not_graded
 
     course = opened_course(arguments)
     lab = course.require(arguments.lab)
     learners = arguments.learner or course.learners_of(lab, "autograded")
     if arguments.to and not arguments.platform:
         raise Fault("--to is where a platform's zip goes to: say --for")
+    if arguments.to:
+        course.may_write(arguments.to, ".zip")
     if not learners:
         raise Fault(f"nobody's {lab} is graded yet: run `inferlab grade {lab}` first")
+    if unknown := sorted({*learners} - {*course.learners_of(lab, "autograded")}):
+        raise Fault(f"not graded in {lab}: {', '.join(unknown)}")
     from inferlab.grading.reporting.feedback_page import write_feedback
 
     steps = []
@@ -150,8 +156,9 @@ def feedback(arguments: argparse.Namespace) -> Answer:
         show_progress(f"feedback {number} of {len(learners)}: {learner}")
         steps.append(write_feedback(course, lab, learner, arguments.answers))
     written = [step.learner for step in steps if step.success]
-    in_review = [grade.learner for grade in grades(course, lab) if grade.needs_review
-                 and grade.learner in written]
+    marks = grades(course, lab)
+    in_review = [grade.learner for grade in marks if grade.needs_review and grade.learner in written]
+    earlier = [who for who, _ in not_graded(course, marks, lab) if who in written]
     held_back = "" if arguments.answers else answers_held_back(course, lab)
     lines = []
     for step in steps:
@@ -159,11 +166,13 @@ def feedback(arguments: argparse.Namespace) -> Answer:
         lines.append(page if step.success else f"{step.learner}: "
                                                f"{(step.error or step.log).strip().splitlines()[-1]}")
         lines += [f"    - {note}" for note in grading_notes(course, lab, step.learner)]
+    lines += [f"{who}: the page is of an earlier file, the latest is not graded yet: inferlab grade {lab}"
+              for who in earlier]
     if held_back:
         lines.append(f"without model answers: {held_back}. Run this again when nobody may hand in any more, "
                      "or now with --answers")
     failed = [step.learner for step in steps if not step.success]
-    data: dict[str, Any] = {"written": written, "failed": failed, "in_review": in_review,
+    data: dict[str, Any] = {"written": written, "failed": failed, "in_review": in_review, "earlier": earlier,
                             "answers_held_back": held_back}
     left_out: dict[str, str] = {}
     if arguments.platform:
@@ -175,4 +184,4 @@ def feedback(arguments: argparse.Namespace) -> Answer:
         lines += [f"{learner}: not in the zip: {why}" for learner, why in left_out.items()]
         lines.append(f"written: {path} ({len(zipped.written)} pages)")
         data["zip"] = {"file": str(path), "written": zipped.written, "left_out": left_out}
-    return (LOOK if failed or in_review or held_back or left_out else OK), "\n".join(lines), data
+    return (LOOK if failed or in_review or earlier or held_back or left_out else OK), "\n".join(lines), data

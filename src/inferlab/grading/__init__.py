@@ -47,8 +47,8 @@ keeps the earliest of equal files, `write_stamp` writes it beside the notebook, 
 and `share_lost` (stop 13) makes the penalty of it.
 
 What these stops look up is named for what it gives: `course.py` (deadlines, and where everything lies),
-`roster.py`, `platforms.py` (how each names files), `notebook.py` and `stubs.py` (cells),
-`submission/files.py` and `submission/submitted_folders.py` (what lies in a folder).
+`roster.py`, `tables.py` (CSV files of an instructor's), `platforms.py` (how each names files), `notebook.py`
+and `stubs.py` (cells), `submission/files.py` and `submission/submitted_folders.py` (what lies in a folder).
 
 Odd ways have modules of their own: Git (`collecting/repositories.py`), Gradescope's list (`export_lists.py`),
 `--assign` and `--times` (`overrides.py`), a notebook that lies in `submitted/` already (`again.py`), pieces

@@ -1,9 +1,11 @@
 """Where a course's files lie and what its `course.toml` says."""
 
+import contextlib
+import fcntl
 import os
 import sys
-import tempfile
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,11 +25,16 @@ SETTINGS: dict[str, dict[str, type]] = {
     "publish": {"shown": list},
 }
 """The tables of `course.toml` with their keys, apart from `labs`, which has a table for each lab."""
+RESULTS = ("grades", "feedback", "class-report")
+"""The folders in a course where results for people and platforms lie."""
 LAB_SETTINGS: dict[str, type] = {"due": datetime}
+MOST_DAYS = 1000
+"""No extension and no number of free days reaches this."""
+EXAMPLE = "2027-01-15T23:59:00Z"
 KINDS = {
     str: "a text", list: "a list", dict: "a table", float: "a share from 0 to 1",
-    int: "a whole number from 0",
-    datetime: "a date and time, for example 2027-01-15T23:59:00Z",
+    int: f"a whole number from 0, below {MOST_DAYS}",
+    datetime: f"a date and time, for example {EXAMPLE}",
 }
 """What a value must be, in words."""
 
@@ -48,12 +55,29 @@ def read_toml(path: Path, name: str) -> dict[str, Any]:
         raise CourseError(f"{name}: {error}") from error
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file whole or not at all. Its folder must be there."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, path)
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all. Its folder must be there. Raises `OSError`, which names the file."""
+    partial = path.with_name(f".{os.getpid()}.part")
+    try:
+        partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+        os.replace(partial, path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def locked(path: Path, busy: Exception) -> Iterator[None]:
+    """Hold a lock, which ends with the process, however that ends. Raises `busy` where another holds it."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise busy from None
+        yield
 
 
 def own_tools_first() -> None:
@@ -158,6 +182,20 @@ class Course:
         """Where grading keeps what each run gave."""
         return self.root / ".grading"
 
+    def may_write(self, path: Path, suffix: str) -> Path:
+        """`path`, where a table or a zip that somebody names may be written.
+
+        Raises `CourseError` for a folder, and for a file that is there and was no such table or zip: the
+        gradebook, the roster, anything else that the course is made from.
+        """
+        full = path.resolve()
+        if full.is_dir():
+            raise CourseError(f"{path} is a folder: name a file in it")
+        inside = full.relative_to(self.root).parts if full.is_relative_to(self.root) else ("",)
+        if full.exists() and (full.suffix != suffix or (len(inside) > 1 and inside[0] not in RESULTS)):
+            raise CourseError(f"{path} is there and is not what this command writes: name another file")
+        return path
+
     @property
     def roster(self) -> Path:
         """The course's roster (CSV: id,name,aliases,email)."""
@@ -218,10 +256,26 @@ def _only(values: dict[str, Any], table: str, known: dict[str, type]) -> None:
         fits = isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)
         if not fits:
             raise CourseError(f"{where} must be {KINDS[kind]}")
-        if (kind is float and not 0 <= value <= 1) or (kind is int and value < 0):
+        if (kind is float and not 0 <= value <= 1) or (kind is int and not 0 <= value < MOST_DAYS):
             raise CourseError(f"{where} is {value}; it must be {KINDS[kind]}")
 
 
 def in_utc(time: datetime) -> datetime:
-    """A time in UTC; one that names no zone is taken for UTC."""
+    """A time in UTC; one that names no zone is taken for UTC.
+
+    Raises `CourseError` for a year that nobody means: sums with it would leave the calendar.
+    """
+    if not 1900 < time.year < 3000:
+        raise CourseError(f"the year of {time} is {time.year}: no such deadline or hand-in")
     return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def time_of(text: str) -> datetime:
+    """The time (UTC) that an instructor wrote. Raises `CourseError` for a text that is none."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise CourseError(f"'{text}' is not a time, for example {EXAMPLE}") from error
+    if len(text) <= len("2027-01-15"):
+        raise CourseError(f"'{text}' has no time of day, for example {EXAMPLE}")
+    return in_utc(time)

@@ -5,17 +5,18 @@ A CSV with the columns `id`, `name`, `aliases` (several, separated by `;`), `ema
 same name typed on two keyboards is the same name; nothing is ever matched by likeness alone.
 """
 
-import csv
 import difflib
-import io
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from inferlab.lab.identity import normalize
 
+from .course import MOST_DAYS, CourseError
+from .tables import read_table
 
-class RosterError(ValueError):
+
+class RosterError(CourseError):
     """The roster cannot be used; the message names the line and what to change."""
 
 
@@ -78,30 +79,16 @@ class Roster:
 
     @classmethod
     def load(cls, path: Path) -> "Roster":
-        """Read the CSV at `path` (UTF-8; comma, semicolon or tab). Raises `RosterError`."""
+        """Read the CSV at `path` (UTF-8; comma, semicolon or tab). Raises `CourseError`."""
         if not path.exists():
             raise RosterError(f"no roster at {path}; it is a CSV that begins with: id,name,aliases,email")
-        try:
-            text = path.read_bytes().decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise RosterError(f"{path.name} is not UTF-8 ({error}); save it as 'CSV UTF-8'") from error
-        first = text.split("\n", 1)[0]
-        delimiter = max(",;\t", key=first.count)
-        rows = csv.DictReader(io.StringIO(text.replace("\r\n", "\n")), delimiter=delimiter)
-        columns = {column: (column or "").strip().lower() for column in rows.fieldnames or []}
-        if "id" not in columns.values():
-            raise RosterError(f"{path.name} has no column 'id'; it has "
-                              f"{', '.join(columns.values()) or 'nothing'}")
         learners = []
-        for number, row in enumerate(rows, start=2):
-            values = {columns[key]: (value or "").strip() for key, value in row.items() if key in columns}
-            if not any(values.values()):
-                continue
+        for where, values in read_table(path, ("id",), ("name", "aliases", "email", "late_days")):
             if not values["id"]:
-                raise RosterError(f"{path.name}, line {number}: no id")
+                raise RosterError(f"{where}: no id")
             late = values.get("late_days", "")
-            if late and not late.isdecimal():
-                raise RosterError(f"{path.name}, line {number}: late_days is '{late}', not a number of days")
+            if late and not (late.isdecimal() and len(late) < len(f"{MOST_DAYS}")):
+                raise RosterError(f"{where}: late_days is '{late}', not a number of days")
             aliases = tuple(alias.strip() for alias in values.get("aliases", "").split(";") if alias.strip())
             learners.append(Learner(values["id"], values.get("name", ""), aliases, values.get("email", ""),
                                     int(late) if late else None))

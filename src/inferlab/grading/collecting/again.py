@@ -8,7 +8,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from inferlab.grading.course import Course
+from inferlab.grading.course import Course, write_whole
 from inferlab.grading.submission.submission import digest_of, placed
 from inferlab.grading.submission.submitted_folders import write_stamp
 
@@ -38,7 +38,7 @@ def compared(course: Course, latest: Candidate, note: dict[str, Any]) -> dict[st
     note |= {"received": received.isoformat(), "listed": listed, "platforms": platforms}
     if timely and state.get("release") == note["release"]:
         if platforms != state.get("platforms", {}):
-            path.write_text(json.dumps(state | {"platforms": platforms}), "utf-8")
+            write_whole(path, json.dumps(state | {"platforms": platforms}))
         return None
     if digest_of(target.read_bytes()) != state.get("placed"):
         changed = "changed by hand since it was collected" if state else "not collected"
@@ -46,7 +46,7 @@ def compared(course: Course, latest: Candidate, note: dict[str, Any]) -> dict[st
             line.notes.append(f"the notebook in submitted/ was {changed}: it stays as it is")
             note |= {"placed": state.get("placed", ""), "release": state.get("release", "")}
             write_stamp(target, received)
-            path.write_text(json.dumps(note), "utf-8")
+            write_whole(path, json.dumps(note))
             return None
         kept = keep_unknown(course, learner, lab, target)
         line.notes.append(f"the notebook that lay in submitted/ was {changed}: kept as "

@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from inferlab.grading.course import Course, CourseError
+from inferlab.grading.course import Course, CourseError, locked, write_whole
 from inferlab.grading.notebook import RawNotebook, dumps, write_notebook
 from inferlab.grading.roster import Roster
 from inferlab.grading.submission.files import UnreadableError
@@ -79,9 +79,16 @@ def collect(course: Course, paths: list[Path], roster: Roster, *, lab: str | Non
         raise CourseError(f"'{lab}' is not released; released are: "
                           f"{', '.join(released) or 'none (run make release)'}")
     rules = Rules(course, roster, released, lab, assigned_files(paths, assign or {}), times or {})
+    with locked(course.results / "collecting", CourseError("another `inferlab collect` is at work in this "
+                                                         "course; wait for it to end")):
+        return _collect(rules, chain(*map(incoming, paths), items))
+
+
+def _collect(rules: Rules, items: Iterable[Incoming]) -> CollectReport:
+    course, lab = rules.course, rules.wanted
     report = CollectReport()
     candidates: dict[tuple[str, str], list[Candidate]] = {}
-    for item in chain(*map(incoming, paths), items):
+    for item in items:
         line = FileLine(item.label, "held", received=item.received.isoformat(timespec="seconds"))
         report.lines.append(line)
         candidate = _place_one_safely(rules, item, line)
@@ -91,12 +98,11 @@ def collect(course: Course, paths: list[Path], roster: Roster, *, lab: str | Non
         _put_latest(course, learner, name, files)
     _note_twins(candidates)
     for name in sorted({line.lab for line in report.lines if line.lab} | ({lab} if lab else set())):
-        report.missing[name] = [person.id for person in roster.learners
+        report.missing[name] = [person.id for person in rules.roster.learners
                                 if not course.submitted(person.id, name).exists()]
     folder = course.root / "collected"
     if folder.is_dir():
-        (folder / "last-report.json").write_text(json.dumps(report.as_dict(), indent=1, ensure_ascii=False),
-                                                 "utf-8")
+        write_whole(folder / "last-report.json", json.dumps(report.as_dict(), indent=1, ensure_ascii=False))
     return report
 
 
@@ -180,8 +186,9 @@ def _put_latest(course: Course, learner: str, lab: str, files: list[Candidate]) 
     for other in others:
         other.line.status = "older"
         same = other.submission.digest == submission.digest
+        why = "is later" if other.received < latest.received else "came at the same time: look which counts"
         other.line.notes.append(f"the same file as {latest.line.file}" if same
-                                else f"kept, not used: {latest.line.file} is later")
+                                else f"kept, not used: {latest.line.file} {why}")
     first: dict[str, Any] = {
         "sha256": submission.digest, "received": latest.received.isoformat(),
         "listed": latest.listed is not None, "release": submission.lab.release,
@@ -201,7 +208,7 @@ def _put_latest(course: Course, learner: str, lab: str, files: list[Candidate]) 
     if target.parent.exists():
         shutil.rmtree(target.parent)
     fresh.rename(target.parent)
-    course.placed(learner, lab).write_text(json.dumps(note), "utf-8")
+    write_whole(course.placed(learner, lab), json.dumps(note))
 
 
 def _share_first_times(files: list[Candidate]) -> None:

@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from inferlab.grading.course import Course
+from inferlab.grading.course import Course, write_whole
 from inferlab.grading.submission.submission import digest_of
 
 from .incoming import Incoming
@@ -32,9 +32,9 @@ def keep(course: Course, item: Incoming, lab: str, learner: str, time: datetime,
     """
     folder = _folder(course, lab, learner)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / kept_name(time, sha, item.name)
-    if not path.exists():
-        path.write_bytes(item.data or b"")
+    path, data = folder / kept_name(time, sha, item.name), item.data or b""
+    if not path.exists() or path.stat().st_size != len(data):  # a full disk may have cut it short
+        write_whole(path, data)
         os.utime(path, (item.received.timestamp(),) * 2)
     held = _folder(course, "", "")
     for copy in held.glob(f"*-{sha[:12]}-*") if folder != held else ():

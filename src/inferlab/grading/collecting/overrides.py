@@ -1,13 +1,12 @@
 """What an instructor says in place of the files: whose one is (`--assign`), and when learners handed in
 (`--times`)."""
 
-import csv
-import io
 from datetime import datetime
 from pathlib import Path
 
-from inferlab.grading.course import CourseError, in_utc, read_text
+from inferlab.grading.course import CourseError, time_of
 from inferlab.grading.roster import Roster
+from inferlab.grading.tables import read_table
 
 from .incoming import incoming
 
@@ -35,14 +34,15 @@ def assigned_files(paths: list[Path], assign: dict[str, str]) -> dict[str, str]:
 def read_times(path: Path, roster: Roster) -> dict[str, datetime]:
     """Times of handing in from a CSV with the columns `id` (any of a learner's names) and `time` (ISO 8601,
     UTC unless it says otherwise). Raises `CourseError` for a line that cannot be used."""
-    times = {}
-    for number, row in enumerate(csv.DictReader(io.StringIO(read_text(path))), start=2):
-        identity = roster.resolve(row.get("id") or "")
-        try:
-            time = datetime.fromisoformat((row.get("time") or "").strip())
-        except ValueError as error:
-            raise CourseError(f"{path.name}, line {number}: {error}") from error
+    times: dict[str, datetime] = {}
+    for where, row in read_table(path, ("id", "time")):
+        identity = roster.resolve(row["id"])
         if identity is None:
-            raise CourseError(f"{path.name}, line {number}: '{row.get('id')}' is not in the roster")
-        times[identity] = in_utc(time)
+            raise CourseError(f"{where}: '{row['id']}' is not in the roster")
+        try:
+            time = time_of(row["time"])
+        except CourseError as error:
+            raise CourseError(f"{where}: {error}") from error
+        if times.setdefault(identity, time) != time:
+            raise CourseError(f"{where}: a second time of {identity}")
     return times

@@ -5,8 +5,6 @@ objects. The time is that of the commit, which is the learner's word: Git does n
 pushed.
 """
 
-import csv
-import io
 import os
 import re
 import subprocess
@@ -16,10 +14,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
-from inferlab.grading.course import CourseError, in_utc, read_text
+from inferlab.grading.course import CourseError, in_utc
 from inferlab.grading.platforms import IGNORED_NAMES, Heard
 from inferlab.grading.roster import Roster
 from inferlab.grading.submission.files import LINK, too_large
+from inferlab.grading.tables import read_table
 from inferlab.terminal import clean_name
 
 from .incoming import MAX_FILE, Incoming
@@ -54,19 +53,15 @@ def read_list(path: Path, roster: Roster) -> list[Repository]:
     Raises `CourseError` for a line that cannot be used.
     """
     found: dict[str, Repository] = {}
-    rows = csv.DictReader(io.StringIO(read_text(path)))
-    if not {"id", "repository"} <= set(rows.fieldnames or ()):
-        raise CourseError(f"{path.name} must begin with: id,repository or id,repository,branch")
-    for number, row in enumerate(rows, start=2):
-        where = f"{path.name}, line {number}"
-        learner, address = roster.resolve(row["id"] or ""), (row["repository"] or "").strip()
+    for where, row in read_table(path, ("id", "repository"), ("branch",)):
+        learner, address = roster.resolve(row["id"]), row["repository"]
         if learner is None:
             raise CourseError(f"{where}: '{row['id']}' is not in the roster")
         if learner in found:
             raise CourseError(f"{where}: a second repository of {learner}")
         if not address or address.startswith("-"):
             raise CourseError(f"{where}: '{address}' is not a repository")
-        branch = (row.get("branch") or "").strip()
+        branch = row.get("branch", "")
         if branch and not re.fullmatch(r"[\w][\w./-]*", branch):
             raise CourseError(f"{where}: '{branch}' is not a branch")
         found[learner] = Repository(learner, address, branch)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 
-from inferlab.grading.course import Course
+from inferlab.grading.course import Course, locked
 from inferlab.grading.nbgrader_config import nbgrader_config
 from inferlab.grading.sandbox.limits import Limits
 
@@ -30,20 +29,10 @@ def configured_limits(course: Course) -> Limits:
     return Limits(**given)
 
 
-@contextlib.contextmanager
-def only_one(course: Course) -> Iterator[None]:
-    """Hold the course's lock: one batch at a time. The lock ends with the process, however that ends.
-
-    Raises `BatchError` where another process holds it.
-    """
-    folder = course.root / ".grading"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BatchError("another batch is grading in this course; wait for it to end") from None
-        yield
+def only_one(course: Course) -> contextlib.AbstractContextManager[None]:
+    """The course's lock: one batch at a time. Entering raises `BatchError` where another process holds it."""
+    busy = BatchError("another batch is grading in this course; wait for it to end")
+    return locked(course.results / "lock", busy)
 
 
 @contextlib.contextmanager
@@ -53,10 +42,16 @@ def executor(workers: int, scheduler: str | None) -> Iterator[tuple[Executor, in
     Raises `BatchError` for a scheduler without workers, or one that ends in the middle.
     """
     if scheduler is None:
-        with ThreadPoolExecutor(max_workers=workers, thread_name_prefix="grading") as pool:
+        pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="grading")
+        try:
             yield pool, workers + 1, True
+        finally:
+            pool.shutdown(cancel_futures=True)  # after Ctrl-C nothing new begins
         return
-    from distributed import Client
+    try:
+        from distributed import Client
+    except ModuleNotFoundError as error:
+        raise BatchError("--scheduler needs Dask: pip install distributed") from error
 
     with Client(scheduler, timeout=20) as client:
         threads = sum(client.nthreads().values())

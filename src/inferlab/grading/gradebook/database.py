@@ -16,6 +16,7 @@ from typing import Any
 import sqlalchemy as sql
 from sqlalchemy import Boolean, Column, DateTime, Float, Interval, MetaData, String, Table, Text
 
+from inferlab.grading.course import CourseError
 from inferlab.grading.notebook import Notebook, grade_id
 
 
@@ -89,7 +90,7 @@ class Gradebook:
     """
 
     def __init__(self, url: str) -> None:
-        self.engine = sql.create_engine(url)
+        self.engine = _engine(url)
         self.db: sql.Connection = self.engine.connect()
         self.ready = sql.inspect(self.db).has_table("grade")
         """Whether there is a gradebook; releasing a lab makes one."""
@@ -262,13 +263,20 @@ class Gradebook:
 @contextlib.contextmanager
 def only_writer(url: str) -> Iterator[None]:
     """Let graders in other copies of the course wait while this one changes the gradebook's cells."""
-    engine = sql.create_engine(url)
+    engine = _engine(url)
     try:
         with engine.connect() as connection:
             _hold(connection, "cells")
             yield
     finally:
         engine.dispose()
+
+
+def _engine(url: str) -> sql.Engine:
+    try:
+        return sql.create_engine(url)
+    except (sql.exc.ArgumentError, ModuleNotFoundError) as error:
+        raise CourseError(f"the gradebook's address cannot be used: {error}") from error
 
 
 def _hold(connection: sql.Connection, what: str) -> None:

@@ -11,17 +11,16 @@ it. Where there is a roster, so do `inferlab grade` and `inferlab review` with `
 recorded.
 """
 
-import csv
-import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from inferlab.grading.course import Course, CourseError, LatePolicy, in_utc, read_text
+from inferlab.grading.course import MOST_DAYS, Course, CourseError, LatePolicy, time_of
 from inferlab.grading.roster import Roster
 from inferlab.grading.submission.submitted_folders import handed_in_at
+from inferlab.grading.tables import read_table
 
 from .database import Gradebook
 from .record import DAY, naive, set_penalty, share_lost
@@ -64,12 +63,11 @@ def read_extensions(path: Path, roster: Roster, labs: list[str]) -> dict[tuple[s
     if not path.exists():
         return {}
     found: dict[tuple[str, str], Extension] = {}
-    for number, row in enumerate(csv.DictReader(io.StringIO(read_text(path))), start=2):
-        where = f"{path.name}, line {number}"
-        identity, lab = roster.resolve(row.get("id") or ""), (row.get("lab") or "").strip()
-        until, days = (row.get("until") or "").strip(), (row.get("days") or "").strip()
+    for where, row in read_table(path, ("id", "lab"), ("until", "days", "reason")):
+        identity, lab = roster.resolve(row["id"]), row["lab"]
+        until, days = row.get("until", ""), row.get("days", "")
         if identity is None:
-            raise CourseError(f"{where}: '{row.get('id')}' is not in the roster")
+            raise CourseError(f"{where}: '{row['id']}' is not in the roster")
         if lab not in labs:
             raise CourseError(f"{where}: no lab called '{lab}'")
         if (identity, lab) in found:
@@ -77,11 +75,10 @@ def read_extensions(path: Path, roster: Roster, labs: list[str]) -> dict[tuple[s
         if not until and not days:
             raise CourseError(f"{where}: neither until nor days")
         try:
-            time = datetime.fromisoformat(until) if until else None
-            extension = Extension(time.replace(tzinfo=time.tzinfo or UTC) if time else None, float(days or 0))
+            extension = Extension(time_of(until) if until else None, float((days or "0").replace(",", ".")))
         except ValueError as error:
             raise CourseError(f"{where}: {error}") from error
-        if not 0 <= extension.days < 1000:
+        if not 0 <= extension.days < MOST_DAYS:
             raise CourseError(f"{where}: {days} days")
         found[identity, lab] = extension
     return found
@@ -92,7 +89,7 @@ def last_times(course: Course, roster: Roster, lab: str,
     """Learner -> until when their work is taken: `until` (a time, or "now"), or else their own deadline."""
     if until is not None:
         try:
-            time = datetime.now(UTC) if until == "now" else in_utc(datetime.fromisoformat(until))
+            time = datetime.now(UTC) if until == "now" else time_of(until)
         except ValueError as error:
             raise CourseError(f"--until {until}: {error}") from error
         return lambda learner: time

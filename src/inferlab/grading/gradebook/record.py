@@ -213,7 +213,8 @@ def graded_notebook(submission: Submission, result: dict[str, Any]) -> Notebook:
         else:
             cell["outputs"] = result["cells"][str(entry["index"])]["outputs"]
     notebook["metadata"]["inferlab_grading"] = {
-        "result": result["key"], **{name: result[name] for name in ("unprotected", "died", "told")}}
+        "result": result["key"], "file": submission.digest,
+        **{name: result[name] for name in ("unprotected", "died", "told")}}
     return notebook
 
 

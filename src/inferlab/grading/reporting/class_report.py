@@ -13,13 +13,13 @@ from pathlib import Path
 from statistics import StatisticsError, correlation, fmean
 from typing import Any
 
-from inferlab.grading.course import Course
+from inferlab.grading.course import Course, write_whole
 from inferlab.grading.gradebook.database import Gradebook, Mark
 from inferlab.grading.gradebook.graded import graded_lab
 from inferlab.grading.roster import Learner, Roster
 from inferlab.grading.running.host import Results
 
-from .grades import Grade, grades, inert
+from .grades import Grade, grades, inert, not_graded
 
 FEWEST = 10
 """From so many graded learners on, an exercise's discrimination is computed: of fewer it says nothing."""
@@ -30,7 +30,7 @@ WEAK = 0.2
 @dataclass(frozen=True)
 class Work:
     """One learner in one lab. `total` is `None` where nothing is graded; `state` says "graded", "handed in"
-    or "missing"."""
+    (what came last is not graded) or "missing"."""
 
     learner: str
     name: str
@@ -100,7 +100,7 @@ def class_report(course: Course, labs: Sequence[str] | None = None, db_url: str 
     """The class in these labs; in all that somebody has handed in if `labs` is None."""
     roster = Roster.load(course.roster) if course.roster.exists() else Roster(())
     found = grades(course, None, db_url)
-    handed = {lab: set(course.learners_of(lab)) for lab in course.labs}
+    handed = {lab: {who for who, where in not_graded(course, found) if where == lab} for lab in course.labs}
     chosen = [lab for lab in course.labs if (lab in labs if labs is not None else
                                              handed[lab] or any(grade.lab == lab for grade in found))]
     work = [one for lab in chosen for one in _work(lab, roster, handed[lab],
@@ -113,10 +113,10 @@ def class_report(course: Course, labs: Sequence[str] | None = None, db_url: str 
 def _work(lab: str, roster: Roster, handed: set[str], found: list[Grade]) -> list[Work]:
     graded = {grade.learner: grade for grade in found}
     people = {learner.id: learner for learner in roster.learners}
-    rows = []
+    rows = []  # `handed`: whose latest file is not graded
     for identity in [*people, *sorted((handed | graded.keys()) - people.keys())]:
         name, grade = people.get(identity, Learner(identity)).name, graded.get(identity)
-        if grade is not None:
+        if grade is not None and identity not in handed:
             rows.append(Work(identity, name, lab, "graded", round(grade.total, 6), grade.maximum,
                              grade.received))
         else:
@@ -166,7 +166,7 @@ def write_class_report(report: ClassReport, folder: Path) -> list[Path]:
     """Write `index.html`, `learners.csv`, `exercises.csv` and `mistakes.csv`; returns their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / "index.html"
-    page.write_text(class_page(report), "utf-8")
+    write_whole(page, class_page(report))
     tables: dict[str, tuple[Sequence[str], Iterable[Sequence[object]]]] = {
         "learners": (("learner", "name", "lab", "state", "total", "maximum", "received"),
                      [tuple(asdict(one).values()) for one in report.work]),
@@ -183,7 +183,7 @@ def write_class_report(report: ClassReport, folder: Path) -> list[Path]:
         writer.writerow(headings)
         writer.writerows([inert("" if value is None else value) for value in row] for row in rows)
         paths.append(folder / f"{name}.csv")
-        paths[-1].write_text(stream.getvalue(), "utf-8-sig")
+        write_whole(paths[-1], stream.getvalue().encode("utf-8-sig"))
     return paths
 
 

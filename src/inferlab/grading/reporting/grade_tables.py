@@ -151,7 +151,10 @@ def filled_table(source: Source, sheet: Path, handed_in: Sequence[str]) -> Grade
     text, encoding = _decoded(sheet)
     first = text.split("\n", 1)[0]
     delimiter = max(",;\t", key=first.count)
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error as error:
+        raise CourseError(f"{sheet.name} cannot be read as a table: {error}") from error
     if not rows:
         raise CourseError(f"{sheet.name} is empty")
     place = _grade_column(source, rows[0], sheet.name)

@@ -7,10 +7,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from inferlab.grading.course import Course
+from inferlab.grading.course import Course, write_whole
 from inferlab.grading.gradebook.database import Gradebook
 from inferlab.grading.gradebook.record import grading_notes
+from inferlab.grading.notebook import load
 from inferlab.grading.roster import Learner, Roster
+from inferlab.grading.submission.files import UnreadableError, read_regular
+from inferlab.grading.submission.submission import digest_of
+from inferlab.grading.submission.submitted_folders import SubmittedFolder, submitted_folders
 
 COLUMNS = ("learner", "name", "email", "lab", "score", "penalty", "total", "maximum", "received",
            "needs_review", "notes")
@@ -47,11 +51,24 @@ def grades(course: Course, lab: str | None = None, db_url: str | None = None) ->
 
 
 def not_graded(course: Course, rows: list[Grade], lab: str | None = None) -> list[tuple[str, str]]:
-    """(learner, lab) of what lies in `submitted/` and has no row in `rows`; of one lab when it is given."""
+    """(learner, lab) of what lies in `submitted/` and has no row in `rows`, or one of an earlier file; of one
+    lab when it is given."""
     graded = {(row.learner, row.lab) for row in rows}
-    return [(learner, name) for name in ([lab] if lab else course.labs)
-            for learner in course.learners_of(name)
-            if (learner, name) not in graded]
+    return [(folder.learner, name) for name in ([lab] if lab else course.labs)
+            for folder in submitted_folders(course, name)
+            if (folder.learner, name) not in graded or _changed(course, name, folder)]
+
+
+def _changed(course: Course, lab: str, folder: SubmittedFolder) -> bool:
+    """Whether another file lies in `submitted/` than the one that was graded, as far as that was noted."""
+    path = course.autograded(folder.learner, lab)
+    noted = load(path)["metadata"].get("inferlab_grading", {}).get("file") if path.is_file() else None
+    if noted is None:
+        return False
+    try:
+        return bool(folder.problem) or digest_of(read_regular(folder.path)) != noted
+    except UnreadableError:
+        return True
 
 
 # -- as a table that a spreadsheet reads -----------------------------------------------------------
@@ -74,7 +91,7 @@ def write_csv(rows: Iterable[dict[str, Any]], path: Path) -> None:
     writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows({column: inert(value) for column, value in row.items()} for row in rows)
-    path.write_text(stream.getvalue(), "utf-8-sig")
+    write_whole(path, stream.getvalue().encode("utf-8-sig"))
 
 
 def inert(value: object) -> object:

@@ -164,9 +164,10 @@ def placed(course: Course, learner: str, lab: str) -> dict[str, Any]:
     `placed`, the `notes` on what was mended, and by what each of the `platforms` knows the learner. Empty
     where nothing was collected."""
     try:
-        return json.loads(course.placed(learner, lab).read_text("utf-8"))
+        noted = json.loads(course.placed(learner, lab).read_text("utf-8"))
     except (FileNotFoundError, ValueError):  # a full disk may have cut it short
         return {}
+    return noted if isinstance(noted, dict) and "received" in noted else {}
 
 
 # -- reading ---------------------------------------------------------------------------------------
