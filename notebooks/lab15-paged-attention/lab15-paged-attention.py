@@ -125,7 +125,7 @@ check = Check("forecast", points=3)
 
 def foretold(*case):
     """The learner's forecast, once it has the form of the contract."""
-    got = check.learner.forecast(*case)
+    got = check.plain(check.learner.forecast(*case))
     check.true(isinstance(got, dict) and set(got) == {"first", "positions", "last", "grows", "empty"},
                "return a dict with exactly the five keys of the contract")
     check.true(isinstance(got["grows"], list), '"grows" is a list of calls')
@@ -318,7 +318,7 @@ check = Check("apply", points=3)
 
 def events_of(ops, blocks, page):
     """The learner's events, once there is one for each operation."""
-    got = check.learner.apply(list(ops), blocks, page)
+    got = check.plain(check.learner.apply(list(ops), blocks, page))
     check.true(isinstance(got, list) and len(got) == len(ops),
                "return a list with one event for each operation")
     check.true(all(isinstance(event, tuple) and len(event) == 2 for event in got),
@@ -488,7 +488,7 @@ check = Check("share", points=3)
 
 def shares_of(ops, page=4, blocks=40):
     """The learner's events, once there is one dict for each operation."""
-    got = check.learner.share([tuple(op) for op in ops], blocks, page)
+    got = check.plain(check.learner.share([tuple(op) for op in ops], blocks, page))
     check.true(isinstance(got, list) and len(got) == len(ops)
                and all(isinstance(event, dict) for event in got),
                "return a list with one dict for each operation")
@@ -597,7 +597,7 @@ check = Check("diagnose", points=3)
 
 def diagnosis():
     """The learner's diagnosis, once it has its two keys."""
-    got = check.learner.diagnose()
+    got = check.plain(check.learner.diagnose())
     check.true(isinstance(got, dict) and set(got) == {"event", "kind"}, "return a dict with event and kind")
     check.true(got["kind"] in ("double", "leak", "early", "refused"),
                "the kind is double, leak, early or refused")

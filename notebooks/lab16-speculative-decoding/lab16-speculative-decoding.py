@@ -199,7 +199,7 @@ KEYS = {"passes", "first", "second", "drafted", "removed"}
 
 def asked_forecast(*arguments):
     """The learner's forecast, once it has the form that the contract asks for."""
-    got = check.learner.forecast(*arguments)
+    got = check.plain(check.learner.forecast(*arguments))
     check.true(isinstance(got, dict) and set(got) == KEYS,
                "return a dict with exactly the five keys of the contract")
     check.true(all(type(value) is int for value in got.values()), "each value is an int")
@@ -314,7 +314,7 @@ Q = torch.tensor([[0.2, 0.5, 0.2, 0.1], [0.4, 0.2, 0.3, 0.1]])
 
 def verified(*arguments):
     """The learner's tokens, once they are a list of int."""
-    got = check.learner.verify(*arguments)
+    got = check.plain(check.learner.verify(*arguments))
     check.true(isinstance(got, list) and all(type(token) is int for token in got), "return a list of int")
     return got
 
@@ -546,7 +546,7 @@ check = Check("count-rounds", points=3)
 
 def counted(*lists):
     """The learner's counts, once they have the form of the contract."""
-    got = check.learner.count_rounds(*lists)
+    got = check.plain(check.learner.count_rounds(*lists))
     keys = {"drafted", "accepted", "tested", "rate", "passes_per_token"}
     check.true(isinstance(got, dict) and set(got) == keys,
                "return a dict with exactly the five keys of the contract")
@@ -692,7 +692,7 @@ check = Check("choose", points=3)
 
 def chosen(drafts, most, slope):
     """The learner's choice, once it is a name and a number."""
-    got = check.learner.choose(drafts, most, slope)
+    got = check.plain(check.learner.choose(drafts, most, slope))
     check.true(isinstance(got, tuple) and len(got) == 2 and isinstance(got[0], str) and type(got[1]) is int,
                "return the tuple (name, gamma)")
     return got
