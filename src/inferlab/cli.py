@@ -62,7 +62,7 @@ def _of_the_database(error: Exception) -> str:
     sql = sys.modules.get("sqlalchemy")  # most commands do without it, and then this is no error of its
     if sql is None or type(error) not in (sql.exc.OperationalError, sql.exc.DatabaseError):
         return ""
-    return str(error.orig).strip().splitlines()[0].rstrip(".")
+    return str(getattr(error, "orig", error)).strip().splitlines()[0].rstrip(".")
 
 
 def _broken(arguments: argparse.Namespace, error: Exception) -> int:

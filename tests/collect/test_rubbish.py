@@ -11,7 +11,7 @@ from inferlab.cli import main
 from inferlab.commands import FAILED, LOOK
 from inferlab.grading.collecting.collect import collect
 from inferlab.grading.collecting.overrides import read_times
-from inferlab.grading.course import Course, CourseError, locked
+from inferlab.grading.course import Course, CourseError, course_lock
 from inferlab.grading.gradebook.database import Gradebook
 from inferlab.grading.gradebook.lateness import read_extensions
 from inferlab.grading.reporting.grades import not_graded
@@ -150,7 +150,7 @@ def test_an_unreadable_note_on_what_was_placed_counts_as_none(course, hand_in, s
 
 
 def test_two_that_collect_at_once(course, roster, inbox):
-    with (locked(course.results / "collecting", RuntimeError()),
+    with (course_lock(course.results / "collecting", RuntimeError()),
           pytest.raises(CourseError, match="another `inferlab collect`")):
         collect(course, [inbox], roster)
 

@@ -69,7 +69,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, busy: Exception) -> Iterator[None]:
+def course_lock(path: Path, busy: Exception) -> Iterator[None]:
     """Hold a lock, which ends with the process, however that ends. Raises `busy` where another holds it."""
     path.parent.mkdir(exist_ok=True)
     with path.open("w") as file:

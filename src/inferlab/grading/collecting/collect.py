@@ -18,7 +18,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from inferlab.grading.course import Course, CourseError, locked, write_whole
+from inferlab.grading.course import Course, CourseError, course_lock, write_whole
 from inferlab.grading.notebook import RawNotebook, dumps, write_notebook
 from inferlab.grading.roster import Roster
 from inferlab.grading.submission.files import UnreadableError
@@ -79,8 +79,8 @@ def collect(course: Course, paths: list[Path], roster: Roster, *, lab: str | Non
         raise CourseError(f"'{lab}' is not released; released are: "
                           f"{', '.join(released) or 'none (run make release)'}")
     rules = Rules(course, roster, released, lab, assigned_files(paths, assign or {}), times or {})
-    with locked(course.results / "collecting", CourseError("another `inferlab collect` is at work in this "
-                                                         "course; wait for it to end")):
+    busy = CourseError("another `inferlab collect` is at work in this course; wait for it to end")
+    with course_lock(course.results / "collecting", busy):
         return _collect(rules, chain(*map(incoming, paths), items))
 
 

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 
-from inferlab.grading.course import Course, locked
+from inferlab.grading.course import Course, course_lock
 from inferlab.grading.nbgrader_config import nbgrader_config
 from inferlab.grading.sandbox.limits import Limits
 
@@ -32,7 +32,7 @@ def configured_limits(course: Course) -> Limits:
 def only_one(course: Course) -> contextlib.AbstractContextManager[None]:
     """The course's lock: one batch at a time. Entering raises `BatchError` where another process holds it."""
     busy = BatchError("another batch is grading in this course; wait for it to end")
-    return locked(course.results / "lock", busy)
+    return course_lock(course.results / "lock", busy)
 
 
 @contextlib.contextmanager
