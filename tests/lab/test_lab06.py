@@ -52,7 +52,8 @@ def sound():
 @pytest.fixture(scope="module")
 def lesson():
     """The names of the cell that compares the values of two traces."""
-    names: dict = {"torch": torch, "WATCHED": WATCHED, "healthy": type("T", (), {"boundaries": []})}
+    nothing = type("T", (), {"boundaries": []})
+    names: dict = {"torch": torch, "WATCHED": WATCHED, "healthy": nothing, "sick": nothing}
     exec(cell(begins="def kept(t)"), names)
     return names
 
@@ -94,18 +95,13 @@ def test_from_pipe_shares_and_its_cast_reaches_the_old_pipeline():
 
 
 def test_weights_in_the_files_dtype_lie_in_the_file_and_cast_ones_do_not():
-    names: dict = {"torch": torch, "folder": WEIGHTS}
-    exec(cell(exercise="header"), names)
-    exec(cell(begins="from collections import Counter"), names)
-    header = names["read_header"](names["UNET_FILE"].read_bytes())
-    for dtype, inside in ((torch.float16, True), (torch.float32, False)):
+    for dtype, mapped in ((torch.float16, True), (torch.float32, False)):
         def load(dtype=dtype):
             return UNet2DConditionModel.from_pretrained(WEIGHTS / "unet", torch_dtype=dtype)
 
         opened = measure(load)
         size = sum(p.numel() * p.element_size() for p in opened["value"].parameters())
-        assert names["bytes_in_the_map"](opened["value"], header) == (size if inside else 0)
-        assert (opened["peak"] >= size) is not inside, "a load that keeps the map allocates no weights"
+        assert (opened["peak"] >= size) is not mapped, "a load that keeps the map allocates no weights"
 
 
 def test_a_check_cell_overwrites_nothing_that_the_lab_still_uses():
@@ -124,7 +120,7 @@ def test_practice_is_at_most_forty_percent_and_each_exercise_says_its_points():
 
 
 def test_every_note_on_the_installed_source_finds_its_line():
-    assert [notes for _, notes, _ in sources_shown(LAB)] == [8, 4]
+    assert [notes for _, notes, _ in sources_shown(LAB)] == [4, 3]
 
 
 def test_the_picture_of_holdings_has_a_bar_for_each_moment_and_refuses_what_it_cannot_draw():
