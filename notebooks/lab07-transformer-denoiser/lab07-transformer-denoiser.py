@@ -76,6 +76,16 @@ print(f"{config.in_channels} numbers a token; {config.num_attention_heads} heads
       f"{config.attention_head_dim}; {config.num_layers} double and {config.num_single_layers} single blocks")
 
 # %% [markdown]
+# ![The attention weights of one block as a square: rows are tokens that look, columns tokens that are looked
+# at; the text's tokens come first. In the large picture-to-picture part, dark diagonals lie a picture's row
+# apart.](../../handbook/figures/lab07-attention.svg)
+#
+# *From the handbook.* The mean attention of a double block, from a run of the bundled model. The prompt's
+# tokens come first, then the picture's, row by row. The diagonals are neighbors: a token attends to itself
+# and to the tokens one row above and below. In the left columns the picture attends to the text, with 17% of
+# its attention; in the top rows the text attends to the picture.
+
+# %% [markdown]
 # ## 2 · Predict
 #
 # Below you will ask the pipeline for one picture, with these settings:
@@ -290,9 +300,13 @@ print(pack(torch.arange(16).reshape(1, 1, 4, 4)).tolist())
 # Write the way back: `unpack(tokens, height, width)` gets what `pack` returns, and `H` and `W` of the
 # latents. It returns the latents `(B, C, H, W)`, equal to those of the pipeline's `_unpack_latents`.
 #
-# <details><summary>Hint</summary>
-# <code>patches</code> has the axes (batch, patch row, patch column, channel, row, column), numbered 0 to 5. A
-# grid needs (batch, channel, patch row, row, patch column, column): which numbers are these?
+# <details><summary>Hint 1: a nudge</summary>
+# <code>patches</code> has the axes (batch, patch row, patch column, channel, row, column), numbered 0 to 5.
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# A grid needs (batch, channel, patch row, row, patch column, column): which numbers are these? Give them to
+# <code>permute</code>, then reshape to the latents' shape.
 # </details>
 
 # %% exercise="unpack" provides=["unpack"] difficulty=1 minutes=4
@@ -343,10 +357,14 @@ check.score()
 # the other, and in each of them every angle **twice in a row**, once for each feature of its pair. Only the
 # body of the loop is missing: append the angles of one axis, a `float64` tensor `(S, features)`.
 #
-# <details><summary>Hint</summary>
-# Positions times frequencies is an outer product, (S, features / 2). <code>frequencies = theta **
-# (-torch.arange(0, features, 2).double() / features)</code>, then <code>torch.outer(ids[:, axis].double(),
-# frequencies).repeat_interleave(2, dim=1)</code>. (Make the range on <code>ids.device</code>.)
+# <details><summary>Hint 1: a nudge</summary>
+# Positions times frequencies is an outer product, (S, features / 2).
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# <code>frequencies = theta ** (-torch.arange(0, features, 2).double() / features)</code>, then
+# <code>torch.outer(ids[:, axis].double(), frequencies).repeat_interleave(2, dim=1)</code>. (Make the range on
+# <code>ids.device</code>.)
 # </details>
 
 # %% exercise="rotary" provides=["rotary_table"] difficulty=2 minutes=4
@@ -653,9 +671,13 @@ filmstrip([healthy_picture, sick_picture], ["healthy", "suspect"], size=2)
 # Write `diagnose()`, which returns a `dict` of two `str`: `"boundary"` and `"fault"`. You may write down what
 # you found.
 #
-# <details><summary>Hint: faults that begin at the same boundary</summary>
-# Ids: all zeros, or exchanged? Noise levels: is the second one <code>1 - 1/4</code>? The modulation,
-# <code>transformer.time_text_embed</code>, is a sum of three vectors. Its inputs are in
+# <details><summary>Hint 1: a nudge</summary>
+# Which faults begin at this boundary? Ids: all zeros, or exchanged? Noise levels: is the second one
+# <code>1 - 1/4</code>?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# The modulation, <code>transformer.time_text_embed</code>, is a sum of three vectors. Its inputs are in
 # <code>into = sick.find(boundary)[0].kept.inputs</code>; the pooled text's vector is
 # <code>healthy_pipe.transformer.time_text_embed.text_embedder(into["pooled_projection"])</code>. Is it
 # <code>good - bad</code>?

@@ -74,6 +74,7 @@ false: Latents and timestep change with each pass, and the residuals with them.
 false: The lines go into the ControlNet. What comes out of it reaches the UNet.
     the lines | computes / are added to | *
 """), "what control is")
+
 # %% check="words-window"
 ### FIXTURE words
 

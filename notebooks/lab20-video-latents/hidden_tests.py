@@ -68,6 +68,7 @@ with check.part("calls of the transformer and of the decoder", weight=2):
                       when=asked[5] > 1 and got["transformer_calls"] == asked[4])
         check.equal((got["transformer_calls"], got["decoder_calls"]),
                     (want["transformer_calls"], want["decoder_calls"]))
+
 # %% check="causal"
 def around(given, left, right, mode="constant"):
     """The same weights with other frames before and after."""

@@ -71,6 +71,14 @@ print(f"{pipe.vae_scale_factor_temporal} frames to one, {pipe.vae_scale_factor_s
       f"{vae.config.z_dim} channels; a token is a patch of {tuple(network.config.patch_size)} places")
 
 # %% [markdown]
+# ![Two grids, a row for each latent frame that is changed and a column for each frame of the clip. Above,
+# the coloured part is a staircase: its first step is one frame wide, each later one four. Below, every cell
+# is coloured.](../../handbook/figures/lab20-reach.svg)
+#
+# *From the handbook.* Which frames of the clip change when one latent frame is changed: above in the causal
+# VAE, below in the transformer.
+
+# %% [markdown]
 # ## 2 · Predict
 #
 # In section 3 you ask the pipeline for one clip, with these settings:
@@ -402,9 +410,13 @@ for name, function, many in (
 # from the bundled pipeline. With `denoised=False` the latents go straight into the VAE. With `denoised=True`
 # they are the noise that the transformer starts from.
 #
-# <details><summary>Hint</summary>
-# Read a column of the first picture. Frame <code>f</code> is made in decoder call <code>(f + 3) // 4</code>
-# (from 0), and every earlier call has left something in the cache.
+# <details><summary>Hint 1: a nudge</summary>
+# Read a column of the first picture. Every earlier decoder call has left something in the cache.
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# Frame <code>f</code> is made in decoder call <code>(f + 3) // 4</code> (from 0): it depends on that latent
+# frame and on all before it. The transformer looks at all latent frames at once.
 # </details>
 
 # %% exercise="reach" provides=["behind"] difficulty=2 minutes=4
@@ -522,17 +534,17 @@ check.score()
 #
 # You get a `WanPipeline` with one fault, which depends on your name. It raises no error, and its clips have
 # the right size. In the next cell a healthy pipeline and the suspect each make two clips, one after the
-# other. `recorded` traces the second one: 9 frames, so three latent frames. `first_difference` goes through
-# both traces and returns the first boundary whose values differ, the number of its call (from 0), and the
-# first tensors there that differ.
+# other. `second_clip` traces the second one: 9 frames, so three latent frames. `first_unequal_call` goes
+# through both traces and returns the first boundary whose values differ, the number of its call (from 0), and
+# the first tensors there that differ.
 
 # %%
-from inferlab.lab.kits.pipelines.misfilmed import first_difference, misfilmed, recorded
+from inferlab.lab.kits.pipelines.misfilmed import first_unequal_call, misfilmed, second_clip
 
 suspect = misfilmed(small, lab.variant(9))
-healthy, healthy_frames, healthy_values = recorded(small)
-sick, sick_frames, sick_values = recorded(suspect)
-boundary, call, good, bad = first_difference(healthy_values, sick_values)
+healthy, healthy_frames, healthy_values = second_clip(small)
+sick, sick_frames, sick_values = second_clip(suspect)
+boundary, call, good, bad = first_unequal_call(healthy_values, sick_values)
 print(f"first difference: {boundary}, call {call}, tensors {tuple(good.shape)}")
 
 # %% tags=["demo"]

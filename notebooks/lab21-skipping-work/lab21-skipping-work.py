@@ -73,6 +73,14 @@ print(f"{type(network).__name__}: {DOUBLES} double and {SINGLES} single blocks, 
 # answer in its place.
 
 # %% [markdown]
+# ![Left, a curve of the error over the one step that was skipped: high at step 2, lowest in the middle, and
+# higher again at step 10. Right, a grid of steps for four thresholds and two prompts, with filled cells
+# where all blocks ran and the error at the end of each row.](../../handbook/figures/lab21-steps.svg)
+#
+# *From the handbook.* Left: the error of the picture if just one step is skipped. Right: the whole steps of
+# runs with four thresholds, for two prompts.
+
+# %% [markdown]
 # ## 2 · Predict
 #
 # In section 3 you draw one picture twice, without the cache and with it. The settings:
@@ -126,8 +134,8 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, threshold {THRESHOLD}")
 # Does the pipeline know that blocks are skipped? Which block must run before the cache can decide?
 # </details>
 #
-# <details><summary>Hint 2: nearly the solution of a)</summary>
-# The network is called <code>steps * passes</code> times, and its first block runs each time. The others,
+# <details><summary>Hint 2: nearly the solution</summary>
+# a) The network is called <code>steps * passes</code> times, and its first block runs each time. The others,
 # <code>doubles - 1 + singles</code> of them, run in <code>whole * passes</code> calls.
 # </details>
 
@@ -453,9 +461,13 @@ for threshold, row in measured.items():
 # the one with the smallest sum of whole steps over all prompts. The thresholds come in no order, and with a
 # larger threshold an error may rise or fall. Only the body of the loop is missing: fill `fitting`.
 #
-# <details><summary>Hint</summary>
+# <details><summary>Hint 1: a nudge</summary>
 # May you stop at the first threshold that breaks the budget? Does the mean error tell you what the worst
-# prompt gets? Append <code>(sum of whole steps, threshold)</code> if <code>max(error for _, error in
+# prompt gets?
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# Append <code>(sum of whole steps, threshold)</code> if <code>max(error for _, error in
 # row)</code> is within the budget.
 # </details>
 
@@ -531,10 +543,14 @@ for request, entry in log.items():
 #
 # The visible checks look only at the form of your answers. The rest is graded when you hand in.
 #
-# <details><summary>Hint</summary>
-# a) A request that uses only its own residuals has step 1 in <code>whole</code>. b) The key must differ
-# between requests and between passes, and must be the same in all steps of one run. The library's key is the
-# pass alone.
+# <details><summary>Hint 1: a nudge</summary>
+# a) What must a request do in its first step, if it has no residuals of its own yet? b) The key must differ
+# between requests and between passes, and must be the same in all steps of one run.
+# </details>
+#
+# <details><summary>Hint 2: nearly the solution</summary>
+# a) A request that uses only its own residuals has step 1 in <code>whole</code>. b) The library's key is the
+# pass alone: put the request beside it.
 # </details>
 
 # %% exercise="memory" provides=["foreign", "memory_key"] difficulty=3 minutes=8

@@ -91,7 +91,7 @@ _IRREGULAR = dict(
 )
 
 
-def plain(text: str) -> str:
+def plain_characters(text: str) -> str:
     """`text` in plain characters; a sign with a number inside (raised, circled, a half) is not read."""
     if text.isascii():
         return text
@@ -106,7 +106,7 @@ def tokens(text: str) -> list[Token]:
 
     What belongs to an amount ("4 times", "16-fold") is part of it, in a phrase ("# times"), too.
     """
-    text = re.sub(r"n['’]t\b", " not", plain(text))
+    text = re.sub(r"n['’]t\b", " not", plain_characters(text))
     found, at = list[Token](), 0
     for amount in [*find_quantities(text), None]:
         end = amount.start if amount else len(text)

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase as fnmatch
 from .cell import Explanation
 from .outcome import Outcome, award, deny, review
 from .quantities import Quantity, find_quantities
-from .tokens import plain, stem
+from .tokens import plain_characters, stem
 
 LONGEST = 200
 """Characters of a typed line."""
@@ -33,7 +33,7 @@ def entry_of(line: str, kinds: frozenset[str], label: str = "") -> tuple[Quantit
     """
     if len(line) > LONGEST:
         return None, f"{len(line)} characters are too long for one entry"
-    line, beside = plain(line), ""
+    line, beside = plain_characters(line), ""
     if kinds & NUMBERS:
         line = WORKING.sub(lambda m: " " if CALCULATES.search(m[0]) else m[0], line)
         before, equals, line = line.rpartition("=")
@@ -98,7 +98,7 @@ def typed(
         return deny(f"`{label}:` is empty.")
     said, odd = entry_of(line, kinds, label)
     if said is None or odd:
-        other = said is None and find_quantities(plain(line[:LONGEST]))
+        other = said is None and find_quantities(plain_characters(line[:LONGEST]))
         return (deny if other else review)(f"`{label}:` {odd}; it wants {wants}.", (line,))
     if _says(said, expected, tolerance):
         return award(f"`{label}:` {said.text} is what the run shows.", (said.text,))
@@ -113,7 +113,7 @@ def named(explanation: Explanation, label: str, names: Mapping[str, str], told: 
         names: the words that say each name, `*` for any ending; those of "" say nothing.
         told: why a name is wrong; "" for each that must be said.
     """
-    line = plain(explanation.get(label)).casefold()
+    line = plain_characters(explanation.get(label)).casefold()
     words = re.findall(r"\w+|[^\s.,:;`*()]", re.sub(r"(?<=\w)-(?=\w)", " ", line))
     ways = [(way, name) for name, several in names.items() for way in several.split()]
     said = {next((name for way, name in ways if fnmatch(word, way)), None) for word in words} - {""}

@@ -74,7 +74,7 @@ def recorded(pipe: FluxPipeline) -> tuple[Any, Any, Values]:
         picture = pipe("a large red circle left of a small blue square", num_inference_steps=4,
                        guidance_scale=3.5, max_sequence_length=64,
                        generator=torch.Generator().manual_seed(0)).images[0]
-    values = [(b.name, tensors(b.kept.outputs)) for b in run.boundaries if hasattr(b, "kept")]
+    values = [(b.name, tensors_in(b.kept.outputs)) for b in run.boundaries if hasattr(b, "kept")]
     # a scheduler's noise levels are an attribute, not an output
     return run, picture, [(name, [pipe.scheduler.sigmas] if name == "scheduler.set_timesteps" else found)
                           for name, found in values]
@@ -93,11 +93,11 @@ def first_difference(healthy: Values, sick: Values) -> tuple[str, torch.Tensor, 
     raise ValueError("all values are equal")
 
 
-def tensors(value: Any) -> list[torch.Tensor]:
+def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors inside a value, in order."""
     if isinstance(value, torch.Tensor):
         return [value]
-    return [t for item in value for t in tensors(item)] if isinstance(value, list | tuple) else []
+    return [t for item in value for t in tensors_in(item)] if isinstance(value, list | tuple) else []
 
 
 def of_own_class(thing: Any, methods: dict[str, Any]) -> Any:

@@ -11,7 +11,7 @@ import torch
 from inferlab.lab.identity import scattered
 from inferlab.trace import trace
 
-from .misbuilt import of_own_class, tensors
+from .misbuilt import of_own_class, tensors_in
 from .mislabeled import rebuilt
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ WATCHED = ["prepare_latents", "transformer.rope", "transformer.blocks.0", "vae.d
 Values = list[tuple[str, int, list[torch.Tensor]]]
 
 
-def recorded(pipe: WanPipeline) -> tuple[Any, torch.Tensor, Values]:
+def second_clip(pipe: WanPipeline) -> tuple[Any, torch.Tensor, Values]:
     """Two clips of 9 frames; of the second its trace, its frames (9, 96, 96, 3), and what came out where."""
     asked: dict[str, Any] = {"num_inference_steps": 3, "guidance_scale": 1.0, "num_frames": 9, "height": 96,
                              "width": 96, "max_sequence_length": 16}
@@ -82,12 +82,12 @@ def recorded(pipe: WanPipeline) -> tuple[Any, torch.Tensor, Values]:
     calls: dict[str, int] = {}
     values: Values = []
     for b in (b for b in run.boundaries if hasattr(b, "kept")):
-        values.append((b.name, calls.get(b.name, 0), tensors(b.kept.outputs)))
+        values.append((b.name, calls.get(b.name, 0), tensors_in(b.kept.outputs)))
         calls[b.name] = calls.get(b.name, 0) + 1
     return run, values[-1][2][0][0].permute(0, 2, 3, 1), values
 
 
-def first_difference(healthy: Values, sick: Values) -> tuple[str, int, torch.Tensor, torch.Tensor]:
+def first_unequal_call(healthy: Values, sick: Values) -> tuple[str, int, torch.Tensor, torch.Tensor]:
     """The first boundary whose tensors differ, the number of its call, and its first two tensors that do.
 
     Raises:

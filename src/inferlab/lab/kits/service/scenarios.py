@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 from inferlab.lab.identity import of_variant
 
@@ -63,7 +64,7 @@ def scenario(variant: int) -> dict:
     outputs = [rng.randint(2, 9) for _ in range(8)]
     outputs[rng.randrange(3)] = rng.randint(12, 16)  # the first batch waits for one of its three,
     outputs[rng.randrange(5, 8)] = rng.randint(20, 26)  # and one that comes late runs alone at the end
-    facts = {
+    facts: dict[str, Any] = {
         **_MODELS[number % 4], "itemsize": 2, **_MACHINES[number // 4],
         "prompt": rng.choice((600, 900, 1200, 1500)), "new": rng.choice((150, 250, 350, 450)),
         "batch": rng.choice((12, 16, 24, 32)), "context": rng.choice((900, 1300, 1700, 2300)),
