@@ -114,6 +114,14 @@ print(f"the UNet has {sum(weight.numel() for weight in own.values()):,} numbers;
       f"{copied:,} of the same and {learned:,} of its own")
 
 # %% [markdown]
+# ![A picture of the lines of a square; then five pictures from one noise: without lines, with lines at
+# half and at full scale, with lines in the first half of the steps only, and in the second half only. A
+# cross marks where the lines are.](../../handbook/figures/lab09-lines.svg)
+#
+# *From the handbook.* One noise, one caption: without lines, with lines at half and at full scale, and with
+# lines in only one half of the steps.
+
+# %% [markdown]
 # ## 2 · Predict
 #
 # A ControlNet has a **scale**, which multiplies its residuals (`controlnet_conditioning_scale`), and a
