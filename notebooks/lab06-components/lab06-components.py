@@ -77,6 +77,14 @@ for name, part in pipe.components.items():
 # them: even when the networks are on a GPU, the scheduler's table of noise levels stays on the CPU.
 
 # %% [markdown]
+# ![Seven small pictures under the line of a config that differs. The first and the last show a red circle
+# left of a blue square on brown. The five between show other places, specks, paler colors, a grey
+# background, and two rings.](../../handbook/figures/lab06-wrong-lines.svg)
+#
+# *From the handbook.* The same prompt and noise. Each of the five pictures between has one wrong line in a
+# config, the last one eight harmless changes. Nothing raised an error.
+
+# %% [markdown]
 # ## 2 · Predict
 #
 # ### Exercise 1 · How many bytes are in memory?

@@ -111,6 +111,13 @@ filmstrip([images[0].permute(1, 2, 0).numpy() for images in strips],
 # picture is not: 22 attentions and ten steps lie between the two.
 
 # %% [markdown]
+# ![Two rows of one scene, a blue square on gray, at five weights. In the first row a hole appears
+# between 0.5 and 0.75; in the second row a green strip comes between 0.5 and 1; at 2 the scenes are
+# spoilt.](../../handbook/figures/lab08-weights.svg)
+#
+# *From the handbook.* One adapter at a time, at five weights: its effect does not grow in proportion.
+
+# %% [markdown]
 # ## 2 · Predict
 #
 # ### Exercise 1 · What does an adapter add?
