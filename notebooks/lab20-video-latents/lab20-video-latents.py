@@ -11,11 +11,11 @@
 #
 # A video model does not make one picture after the other. It denoises a whole clip at once, as one tensor
 # with an axis for time, and then decodes it piece by piece. In this lab you take a real `WanPipeline` apart:
-# what the axes of its latents are, which frames depend on which, and what four times the frames really cost.
+# what the axes of its latents are, which frames depend on which, and what a longer clip really costs.
 # You write the convolution with which a decoder can work through a clip in pieces, and you find a fault in
 # time from a trace.
 #
-# **Time** 50 to 60 minutes, and 5 more for what is optional · **Points** 18, of which 3 are practice ·
+# **Time** 55 to 75 minutes, and 5 more for what is optional · **Points** 18, of which 3 are practice ·
 # **Reading**
 # [Video latents](../../handbook/lab20-video-latents.md) in the handbook, before you start
 
@@ -96,8 +96,8 @@ print(settings)
 #
 # *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# **Before you run anything**, write a function that says what a traced run shows. It is graded on clips that
-# this notebook never makes.
+# **Before you run anything further**, write a function that says what a traced run shows. It is graded on
+# clips that this notebook never makes.
 #
 # `forecast(prompts, frames, height, width, steps, guidance_scale)`: the sides are in pixels, multiples of 16.
 # Latents have 16 channels and an eighth of each side. If the number of frames is not `1 + 4k`, the pipeline
@@ -166,8 +166,8 @@ filmstrip(film[::4], [f"frame {k}" for k in range(0, FRAMES, 4)], title="One fra
 # * **`vae.decoder`** gets one latent frame a call. The first call makes one frame, each later call makes
 #   four. (Its 12 channels of 48x48 places are 3 channels of 96x96 pixels, folded 2x2.) What one call leaves
 #   to the next is `feat_cache`: the features of the last two frames, for each convolution;
-# * **`postprocess_video`** gets `(B, C, F, H, W)` and returns a list of frames for each clip. Only here,
-#   where no frame needs another one any more, the 17 frames of the clip become a batch.
+# * **`postprocess_video`** gets `(B, C, F, H, W)` and returns a list of frames for each clip. Only here do
+#   the 17 frames become a batch: no frame needs another any more.
 #
 # **Reconcile.** Compare your forecast with the run. Where they differ, the run is right.
 
@@ -406,8 +406,8 @@ for name, function, many in (
 
 # %% [markdown]
 # `behind(frame, frames, denoised)` asks the other way round. It returns the numbers of the latent frames that
-# a frame depends on, a sorted `list` of `int`, in a clip of `frames` frames (`1 + 4k` of them, at most 97)
-# from the bundled pipeline. With `denoised=False` the latents go straight into the VAE. With `denoised=True`
+# a frame depends on, a sorted `list` of `int`, in a clip of `frames` frames (`1 + 4k` of them) from the
+# bundled pipeline. With `denoised=False` the latents go straight into the VAE. With `denoised=True`
 # they are the noise that the transformer starts from.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -451,8 +451,8 @@ check.score()
 #
 # *difficulty 3 of 3 · 7 minutes · 3 points*
 #
-# A clip can have too many tokens in one attention, or too large tensors in one decoder call. `chunk_bytes`
-# gives the bytes of the largest tensor that a layer of the bundled decoder returns in any call. The cell
+# A clip can have too many tokens in one attention, or too large tensors in one decoder call. `chunk_bytes`:
+# how large, in bytes, the largest tensor gets that any layer of the bundled decoder returns. The cell
 # compares it with real runs:
 
 # %%
@@ -476,8 +476,8 @@ for size in ((1, 96, 96), (5, 96, 96), (17, 96, 96), (5, 96, 48)):
 #    given.)
 # 2. With more than `max_tokens` tokens, take fewer frames: as many as fit, again `1 + 4k`.
 # 3. If the largest tensor of the resulting clip has more than `max_bytes`, decode it in square tiles:
-#    `"tile"` is the side of the largest tile, a multiple of 16 pixels, whose tensor fits. Otherwise it is
-#    `None`.
+#    `"tile"` is the largest multiple of 16 for which `chunk_bytes(frames, tile, tile)` is at most
+#    `max_bytes`. Otherwise it is `None`.
 #
 # A clip with exactly `max_tokens` tokens fits, and so does a tensor of exactly `max_bytes`. A tile may be
 # longer than a side of the clip, and a tile of 16 always fits.
@@ -552,7 +552,7 @@ display(filmstrip(list(healthy_frames.numpy()), [str(k) for k in range(9)], titl
 display(filmstrip(list(sick_frames.numpy()), [str(k) for k in range(9)], title="suspect"))
 
 # %% [markdown]
-# Which fault is it? If several faults of this table can begin there, look at what went *in*:
+# If several faults of this table can begin there, look at what went *in*. Which fault is it?
 #
 # | fault | what is wrong |
 # |---|---|
@@ -625,8 +625,8 @@ check.score()
 # Say what happened in **your traced run** of section 3, and what a longer clip would change: one with *four
 # times the latent frames*, 20 instead of 5 (77 frames instead of 17). In the fields `time`, `decode` and
 # `cost` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry
-# of its row and, if you like, entries of a row `may follow`. (`the transformer predicts the velocity` has
-# this form, but its words are not in the table.) In the other fields you type one entry: `latents`, the
+# of its row and, if you like, entries of a row `may follow`. So `each later call takes one latent frame` is
+# a sentence. In the other fields you type one entry: `latents`, the
 # shape of the latents; `tokens`, the tokens that met in one attention. Lines that begin with `#` are notes
 # of your own.
 
@@ -635,9 +635,9 @@ check.score()
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 6 minutes · 4 points.* When you run the cell, it shows how it reads each line. Just
-# that reading is graded when you hand in. One false sentence in a field costs the field's point, so write
-# only what you know. A line that the cell cannot read is judged by a person.
+# *difficulty 2 of 3 · 6 minutes · 4 points.* The cell shows how it reads each line, and that reading is
+# graded when you hand in. A field of sentences needs three that are true; a false one costs its point. A line
+# that the cell cannot read is judged by a person.
 
 # %% explain="clip-in-words" difficulty=2 minutes=6
 # %%explain clip-in-words
@@ -697,9 +697,9 @@ check.score()
 #
 # * **Frames are no batch axis.** The clips of a batch know nothing of each other. The frames of a clip meet
 #   in every attention and in every convolution over time.
-# * **Four times the frames do not cost four times everywhere.** From 17 to 65 frames, the latent frames grow
-#   from 5 to 17. That is 3.4 times the tokens and decoder calls, and 11.6 times the scores. The largest
-#   tensor inside a decoder call stays the same.
+# * **A longer clip does not cost the same factor everywhere.** From 17 to 65 frames, the latent frames grow
+#   from 5 to 17: 3.4 times the tokens and decoder calls, and 11.6 times the scores. The largest tensor inside
+#   a decoder call stays the same.
 # * **The VAE does not decode frame by frame.** One call takes one latent frame and makes four frames (the
 #   first call makes one). It needs what earlier calls left in the cache. If the cache is emptied too late or
 #   too often, every shape is still right.

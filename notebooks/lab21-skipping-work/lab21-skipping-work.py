@@ -103,7 +103,7 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, threshold {THRESHOLD}")
 #
 # *difficulty 2 of 3 · 7 minutes · 4 points*
 #
-# **Before you run anything**, write two functions.
+# **Before you run anything further**, write two functions.
 #
 # **a)** *3 points.* `forecast(steps, whole, doubles, singles, passes)` says how often things run in one
 # picture. It is graded on runs that this notebook never makes. `whole` is the number of whole steps, the same
@@ -118,7 +118,7 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, threshold {THRESHOLD}")
 # | `"other blocks"` | how often the attentions of all other blocks run, together |
 # | `"scheduler.step"` | steps of the scheduler |
 #
-# **b)** *1 point.* Four people made this pipeline faster, and each shows a shorter `pipe(...)` call.
+# **b)** *1 point, checked after exercise 4.* Four people each show that `pipe(...)` takes less time.
 # `verdicts()` says what each of them did with the *work* (all floating point operations, also those outside
 # the call). Returns a `dict` with these four keys; each value is `"less work"`, `"moved"` (the same work, but
 # some of it outside the call) or `"same work"`.
@@ -128,7 +128,7 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, threshold {THRESHOLD}")
 # | `"first-block cache"` | the cache of section 1, threshold 0.2 |
 # | `"six steps"` | 6 steps instead of 10 |
 # | `"text beforehand"` | the prompt is encoded before the call, which gets its vectors |
-# | `"compiled blocks"` | the blocks are compiled beforehand |
+# | `"compiled blocks"` | the blocks are compiled beforehand; compiling itself does not count |
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Does the pipeline know that blocks are skipped? Which block must run before the cache can decide?
@@ -222,8 +222,8 @@ with check.part("4 steps, 3 of them whole, 2 double and 6 single blocks, one pas
 check.score()
 
 # %% [markdown]
-# What the cache costs: an error in the picture, and memory. (`first_block_cache` calls `enable_cache` before
-# its block and `disable_cache` after it, as you saw above.)
+# What the cache costs: an error in the picture, and memory. (`with first_block_cache(...)` calls
+# `enable_cache` on entry and `disable_cache` on exit.)
 
 # %% tags=["demo"]
 from inferlab.lab import filmstrip
@@ -421,7 +421,7 @@ pictures_over_curve({step: decoded(one_skipped[step]) for step in (2, STEPS // 2
 
 # %% [markdown]
 # In an early step the picture is not decided yet, and all later steps build on the mistake. No step comes
-# after the last one to correct its error. So "late steps do not matter" is false.
+# after the last one to correct its error. So late steps do matter.
 #
 # Next, the same thresholds for two prompts, one run for each threshold and prompt:
 
@@ -457,8 +457,8 @@ for threshold, row in measured.items():
 # *difficulty 1 of 3 · 4 minutes · 2 points*
 #
 # `choose(table, budget)` gets a table `{threshold: [(whole steps, error), ...]}` with one pair for each
-# prompt. It returns the threshold that saves most, and with which **no** prompt's error is above `budget`:
-# the one with the smallest sum of whole steps over all prompts. The thresholds come in no order, and with a
+# prompt. Among the thresholds with which **no** prompt's error is above `budget`, it returns the one with the
+# fewest whole steps over all prompts; if there is none, `None`. The thresholds come in no order, and with a
 # larger threshold an error may rise or fall. Only the body of the loop is missing: fill `fitting`.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -517,7 +517,8 @@ for request, entry in log.items():
     print(request, entry)
 
 # %% [markdown]
-# `steps` is the number of steps that a request made. `whole` lists its whole steps, counted from 1.
+# Each entry is a `dict`. `"steps"` is the number of steps that a request made, at least 1. `"whole"` lists
+# its whole steps, counted from 1.
 #
 # No exception was raised, and every shape is right. But one picture was drawn with the residuals of another
 # request. The log shows it, without a look at the picture: which step can never be skipped by a cache that
@@ -700,9 +701,9 @@ check.score()
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 6 minutes · 4 points.* When you run the cell, it shows how it reads each line. Just
-# that reading is graded when you hand in. One false sentence in a field costs the field's point, so write
-# only what you know. A line that the cell cannot read is judged by a person.
+# *difficulty 2 of 3 · 6 minutes · 4 points.* The cell shows how it reads each line, and that reading is
+# graded when you hand in. Two true sentences in a field are enough; a false one costs the field's point. A
+# line that the cell cannot read is judged by a person.
 
 # %% explain="skipping-in-words" difficulty=2 minutes=6
 %%explain skipping-in-words
@@ -832,7 +833,7 @@ show_source(TemplatedRingAttention.forward, {
 # values; with ring it holds all of them. (A ring that passes parts on would hold 1/N. This one uses an
 # all-gather, `rotate_method="allgather"`, and has no other method.)
 #
-# **Predict.** How many bytes does a rank put into all exchanges of Ulysses? How many bytes of one attention's
+# How many bytes does a rank put into all exchanges of Ulysses? How many bytes of one attention's
 # keys and values does a rank hold with ring? The next cell has the formulas, the one after it the run.
 
 # %%

@@ -2,11 +2,10 @@
 # # Lab 23 · A service under load
 #
 # Requests come when they like. They queue, share calls (runs of the model) and fight for blocks of the cache.
-# In this lab you predict how long requests take at several loads, run the library's engine under a load of
-# your own, write the scheduler that decides who takes part in each call and who is thrown out, and say from
-# traces alone which of two services keeps its promise.
+# You predict how long requests take at several loads, run the library's engine, write the scheduler that
+# decides who takes part in each call and who is thrown out, and say which of two services keeps its promise.
 #
-# **Time** 50 to 60 minutes · **Points** 16, of which 3 are practice · **Reading**
+# **Time** 60 to 85 minutes · **Points** 16, of which 3 are practice · **Reading**
 # [A service under load](../../handbook/lab23-under-load.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -41,6 +40,7 @@ print("a call of the model takes", COST["call"], "ticks, and", COST["token"], "m
 # %% [markdown]
 # ## 1 · Goal and mental model
 #
+# After this lab you can say what a load does to each request, and who goes when the pool of blocks is full.
 
 # | word | meaning |
 # |---|---|
@@ -79,8 +79,8 @@ print("a call of the model takes", COST["call"], "ticks, and", COST["token"], "m
 # the next, until there are `new`. At most `slots` requests take part in a call. A call takes `cost["call"]`
 # ticks, plus `cost["token"]` for each token that it computes. The cache is large enough.
 #
-# **Before you run anything**, write `forecast(gap, prompt, new, slots, cost)`. It returns a `dict` for the
-# steady state:
+# **Before you run anything further**, write `forecast(gap, prompt, new, slots, cost)`. It returns a `dict`
+# for the steady state:
 #
 # | key | value |
 # |---|---|
@@ -102,10 +102,11 @@ print("a call of the model takes", COST["call"], "ticks, and", COST["token"], "m
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # <code>work = token * (prompt + new - 1)</code>. Alone, a request takes <code>work + call * new</code>: if
-# that fits into a gap, it is alone. With full slots a request costs <code>work + call * new / slots</code>:
-# if that is more than a gap, the queue grows, and in that cost's ticks <code>new</code> tokens are made. In
-# between the machine is busy all the time, <code>(gap - work) / call</code> calls fit into a gap, the batch
-# is <code>new</code> over that number, and the latency is the batch times the gap.
+# that fits into a gap, it is alone. With full slots a request costs <code>full = work + call * new /
+# slots</code>: if that is more than a gap, the queue grows, and every <code>full</code> ticks
+# <code>new</code> tokens are made. In between the machine is busy all the time, <code>(gap - work) /
+# call</code> calls fit into a gap, the batch is <code>new</code> over that number, and the latency is the
+# batch times the gap.
 # </details>
 
 # %% exercise="forecast" provides=["forecast"] difficulty=3 minutes=9
@@ -200,12 +201,12 @@ for budget in (256, 64, 32):
     gaps = [gap for one in run["requests"][:4] for gap in gaps_of(one)]
     print(f"at most {budget:3} tokens: gaps of the others {sum(gaps) / len(gaps):.1f} on average, longest "
           f"{max(gaps):3}; first token of the long prompt after {waits_of(run)[-1]}, "
-          f"{len(run['calls'])} calls")
+          f"in {sum(4 in dict(call['parts']) for call in run['calls'])} of {len(run['calls'])} calls")
 
 # %% [markdown]
-# The others' longest gap falls with the chunk. **Their mean gap is the same in all three runs, and so is
-# their mean latency: both hide it.** The long prompt pays: each chunk is a call, and each call reads the
-# weights again.
+# The others' longest gap falls with the chunk. **Their mean gap and their mean latency stay the same: both
+# hide it.** The long prompt pays: it waits for more calls, 7 instead of 1. (All requests together take 16
+# calls each time: the chunks ride in calls that the others need anyway.)
 #
 # ### Prefix hits
 #
@@ -226,7 +227,8 @@ for name, more in {"not shared": {}, "shared": {"share": True},
 # ### Reconcile
 #
 # What does a call cost on **this** machine? The next cell measures some calls, and fits `call` and `token` in
-# milliseconds. Then the engine runs on a clock of milliseconds, at two loads. (Seconds are never graded.)
+# milliseconds. Then the engine runs on the real clock (`cost=None`), at two loads. (Times are never
+# graded.)
 
 # %%
 def measured_cost():
@@ -355,9 +357,9 @@ show_source(
 # 4. **Cached blocks go before requests:** evict only as many as the call needs beyond the free ones. If
 #    somebody is preempted, evict all.
 #
-# The two loops are written. `running` is the list of those who still run: in the first loop, `one` may have
-# left it already, for an older request. It is graded on single states, and on whole loads, yours among them,
-# that your decisions serve.
+# The two loops are written. `running`: those who still run. In the first loop, `one` may have been preempted
+# already, to make room for an older request. Then skip it. Graded: single states, and whole loads (yours is
+# one) that are served by your decisions.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -476,7 +478,7 @@ with when_written("decide"):
 # |---|---|
 # | `"again"` | tokens in the call that computes it again, and so makes its next token |
 # | `"moved"` | bytes over the link if all its blocks, shared ones as well, go out and come back |
-# | `"cheaper"` | `"recompute"` (one call with `again` tokens) or `"move"` (`moved` over the link), by ticks |
+# | `"cheaper"` | `"recompute"` (one call with `again` tokens) or `"move"` (`moved` over the link), by ticks; on a tie `"move"` |
 # | `"handed"` | bytes that a prefill machine hands over for one prompt |
 # | `"together"`, `"apart"` | ticks from the first call to the last token of a request that is alone, on one machine, and on two |
 #
@@ -498,7 +500,7 @@ with when_written("decide"):
 def bill(case):
     """Tokens, bytes and ticks of a preemption and of a hand-over."""
     token = 2 * case["layers"] * case["kv_heads"] * case["head_dim"] * case["item_bytes"]
-    block = token * case["page"]  # bytes
+    block = token * case["page"]  # both in bytes; case["token"] is in ticks
     ### BEGIN SOLUTION
     again = case["prompt"] + case["made"] - case["shared"]
     moved = 2 * block * -(-(case["prompt"] + case["made"] - 1) // case["page"])
@@ -569,13 +571,13 @@ requests_chart(services, title="Two services, one load")
 # each: `"arrival"`, a tick; `"tokens"`, the ticks at which its tokens came; `"preempted"`, the ticks at which
 # it lost its blocks. Its `"calls"` have a `"start"` and an `"end"`. A request is **good** if its first token
 # comes at most `target["first"]` ticks after its arrival, and none of its gaps is longer than
-# `target["gap"]`. Returns a `dict`:
+# `target["gap"]`. (Each has two tokens or more.) Returns a `dict`:
 #
 # | key | value |
 # |---|---|
 # | `"goodput"` | for each name the good requests in 1,000 ticks, from the first arrival to the end of the last call |
 # | `"better"` | the name with the larger goodput |
-# | `"cause"` | the most frequent cause of the **other** service's bad requests |
+# | `"cause"` | the most frequent cause of the **other** service's bad requests (on a tie, the first) |
 #
 # For a bad request the cause is `"preemption"` if it was ever preempted; otherwise `"queue"` if its first
 # token was late; otherwise `"prefill"`: only a prompt in the same call makes a gap that long.
@@ -648,19 +650,19 @@ with when_written("verdict"):
 # ## 6 · Explain
 #
 # Say what load does to a service. In `state`, `price`, `load` and `apart` you write short sentences, one a
-# line, from the tables below: an entry of `who`, a verb and an entry of its row. Two numbers are from section
-# 3. In `gap` you type the others' longest gap with at most 32 tokens in a call, and in `hit` how many tokens
-# the prefill of question 4 computed in the run `shared, 9 blocks`. Lines that begin with `#` are notes of
-# your own.
+# line, from the tables below: an entry of `who`, a verb and an entry of its row. In `price`, calls are those
+# of the long prompt. From section 3, type in `gap` the others' longest gap with at most 32 tokens in a call,
+# and in `hit` how many tokens the prefill of question 4 computed in the run `shared, 9 blocks`. Lines that
+# begin with `#` are your notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 6 minutes · 3 points.* When you run it, the cell shows how each line is read. Just
-# that reading is graded when you hand in. One false sentence in a field costs what the field is worth, so say
-# what you know; a line that is not read waits for a person.
+# *difficulty 1 of 3 · 6 minutes · 3 points.* The cell shows how each line is read, and that reading is
+# graded when you hand in. A field is worth half a point; one false sentence costs it. `load` needs two
+# sentences, the other three fields three each. A line that is not read waits for a person.
 
 # %% explain="load-in-words" difficulty=1 minutes=6
 %%explain load-in-words
@@ -711,8 +713,7 @@ check.score()
 # ## 7 · Notice
 #
 # * **A mean latency does not say enough.** A promise is broken by single requests and single gaps.
-# * **100% utilization is not the goal.** Long before a service is full, some call runs all the time. Near its
-#   capacity queues grow, and goodput falls although throughput does not.
+# * **100% utilization is not the goal.** Long before a service is full, some call runs all the time.
 # * **Preemption loses no token of an answer.** It costs time, and tokens that are computed again, or bytes.
 
 # %% [markdown]
