@@ -18,8 +18,8 @@
 # vary it: other solvers, a loop that works only by luck, a control signal, and a scheduler that does not take
 # noise.
 #
-# **Time** 60 to 75 minutes · **Points** 17, of which 5 are practice · **Reading** [The scheduler
-# loop](../../handbook/lab04-scheduler-loop.md) in the handbook, before you start
+# **Time** 70 to 90 minutes · **Points** 17, of which 5 are practice (exercises 2 and 4) · **Reading**
+# [The scheduler loop](../../handbook/lab04-scheduler-loop.md) in the handbook, before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -81,7 +81,7 @@ PROMPT = "a large red circle left of a small blue square"
 # %% [markdown]
 # ## 2 · Predict
 #
-# Five runs that this notebook never makes. The numbers below, your *card*, depend on your name.
+# Five runs; only B is made later. The numbers below, your *card*, depend on your name.
 
 # %%
 v = lab.variant(8)
@@ -103,28 +103,27 @@ for name, values in card.items():
 # |---|---|---|
 # | A | `DDIMScheduler`, `steps_offset=1`, 1000 training steps | its timesteps with `timestep_spacing="leading"` and with `"trailing"` |
 # | B | `HeunDiscreteScheduler`, and `DPMSolverMultistepScheduler` with `solver_order=2` | denoiser calls of each; how far the progress bar counts with Heun (its ticks) |
-# | C | image-to-image, A's `"leading"` spacing, with `strength` | denoiser calls, and the first timestep visited |
+# | C | image-to-image, A's `"leading"` spacing; only the last `int(steps * strength)` steps | denoiser calls, and the first timestep visited |
 # | D | `EulerDiscreteScheduler`, several prompts in one call | denoiser calls and rows of the denoiser's batch, with `guidance_scale=1.0` and with `4.0` |
 # | E | DDIM with guidance, several prompts, and a control from `start` to `end` | the passes at which the control acts; rows of its residual |
 #
-# *Leading* spacing counts up from `steps_offset` in strides of `1000 // steps`. *Trailing* spacing counts
-# down from 999 in strides of `1000 / steps`, rounded. A *control* adds a tensor, its *residual*, to the
-# prediction after guidance and before `step`. It acts at pass `i` of `n`, counted from 0, if
-# `start <= i / n` and `(i + 1) / n <= end`.
+# *Leading* spacing counts up from `steps_offset` in strides of `1000 // steps` (the loop visits them from the
+# largest down). *Trailing* spacing counts down from 999 in strides of `1000 / steps`, rounded. A *control*
+# adds a tensor, its *residual*, to the prediction after guidance and before `step`. It acts at pass `i` of
+# `n`, counted from 0, if `start <= i / n` and `(i + 1) / n <= end`.
 #
 # ### Exercise 1 · Five runs on paper
 #
 # *difficulty 2 of 3 · 9 minutes · 3 points*
 #
 # Fill `predicted` with the keys listed in the cell, before you run anything. Paper, arithmetic and plain
-# Python are welcome; the scheduler itself is not, yet.
+# Python are welcome; the scheduler is not.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
 # B: Heun's second call in a step is at the next noise level; at the last step there is none. C:
-# image-to-image makes only the *last* `int(steps * strength)` steps; it starts from the given image with
-# noise added. D: guidance adds no calls; what does `torch.cat([latents] * 2)` do to the batch? E: how many
-# rows does guidance leave?
+# image-to-image starts from the given image with noise added. D: guidance adds no calls; what does
+# `torch.cat([latents] * 2)` do to the batch? E: how many rows does guidance leave?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -201,7 +200,7 @@ check.score()
 # %% [markdown]
 # ## 3 · Trace
 #
-# A run with the pipeline's own scheduler: four steps, with guidance.
+# A run with the pipeline's own scheduler, DDIM: four steps, with guidance.
 
 # %%
 with trace(pipe) as traced:
@@ -211,8 +210,8 @@ traced.table(level=1)
 
 # %% [markdown]
 # Read the table from top to bottom. What is before the loop is done once. In the loop, three boundaries
-# repeat: `scale_model_input`, `unet`, `scheduler.step`. The UNet's batch is 2 and the step's is 1, because of
-# guidance. It is inline code, so the trace infers it. Nothing after the loop is repeated.
+# repeat: `scale_model_input`, `unet`, `scheduler.step`. Guidance has no module of its own, so the trace
+# infers it from two batch sizes: the UNet's is 2, the step's 1. Nothing after the loop is repeated.
 #
 # How much of the run's time does the denoiser take? (Shown, not graded.)
 
@@ -222,7 +221,7 @@ print(f"the UNet's {traced['unet'].calls} calls take {traced['unet'].ms / traced
 # %% [markdown]
 # ### The state on its way
 #
-# The loop computes the picture. You can see it: stop it after any step and decode the latents.
+# The loop computes the picture. You can see it: decode the latents after any step.
 
 # %% tags=["demo"]
 from inferlab.lab import filmstrip
@@ -464,7 +463,7 @@ pipe.scheduler = own
 # ### Reconcile run B
 #
 # Run B of your card, Heun with your number of steps, with the real pipeline. If your prediction was wrong,
-# correct it in section 2, and say why before you go on.
+# correct it in section 2 before you go on.
 
 # %% tags=["demo"]
 pipe.scheduler = HeunDiscreteScheduler.from_config(own.config)
@@ -599,15 +598,14 @@ filmstrip(pictures_of(torch.cat(list(drawings.values()))), list(drawings),
 # symptom. Neither is right, and both together are not right, either.
 #
 # Write `draw_all` with the same arguments, so that every picture equals what the pipeline would draw from the
-# same noise with DDIM, Euler, DPM-Solver++ and Heun. Try it on real schedulers before you check, with
-# `solver_of`. Use only the functions of the dict; they are all that you need. `unet(model_input, t)` takes
-# one picture, `(1, 4, H, W)`: draw the pictures one after the other.
+# same noise with DDIM, Euler, DPM-Solver++ and Heun. Use only the functions of the dict; they are all that
+# you need. `unet(model_input, t)` takes one picture, `(1, 4, H, W)`: draw the pictures one after the other.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# DDIM has a first factor of 1, a scaling that changes nothing, and no memory. In Euler and Heun all three
-# matter. Ask for each line of the broken loop what DDIM does there. What does `rewind` reset, and what else
-# does `HeunDiscreteScheduler.step` keep?
+# DDIM's `init_noise_sigma` is 1, its scaling changes nothing, and it has no memory. In Euler and Heun all
+# three matter. Ask for each line of the broken loop what DDIM does there. What does `rewind` reset, and what
+# else does `HeunDiscreteScheduler.step` keep?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -693,9 +691,9 @@ check.score()
 # ### A control signal
 #
 # A control acts inside the loop. ControlNet adds residuals between the UNet's blocks (lab 09); the simplest
-# control, run E's, adds one to the guided prediction. Your loop needs no change for it: the control goes into
-# the `step` that the loop is given. This one moves the predicted clean image toward another picture, on its
-# right half only.
+# control, run E's, adds one to the guided prediction. Your loop needs no change: the control goes into the
+# `step` that it is given. This one moves the predicted clean image toward another picture, on its right half
+# only.
 
 # %% tags=["demo"]
 import itertools
@@ -742,7 +740,7 @@ with when_written("denoise"):
     )
 
 # %% [markdown]
-# ### Exercise 4 · A scheduler that does not eat noise
+# ### Exercise 4 · A scheduler that does not take noise
 #
 # *difficulty 2 of 3 · 5 minutes · 2 points*
 #
@@ -769,9 +767,9 @@ show_source(FlowMatchEulerDiscreteScheduler.step, {
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Solve the state's equation for $x_0$, then differentiate it with respect to $\sigma$. This $v$ is not the
-# `v_prediction` of a diffusion model, $\sqrt{\bar\alpha}\,\epsilon-\sqrt{1-\bar\alpha}\,x_0$, although both
-# are called velocity.
+# Solve the state's equation for $x_0$, then differentiate it with respect to $\sigma$, with $x_0$ and the
+# noise held fixed. This $v$ is not the `v_prediction` of a diffusion model,
+# $\sqrt{\bar\alpha}\,\epsilon-\sqrt{1-\bar\alpha}\,x_0$, although both are called velocity.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -851,7 +849,7 @@ with when_written("denoise", "velocity"):
     display(
         filmstrip(
             pictures_of(torch.cat([noise_run, velocity_run, fed_noise])),
-            ["DDIM, noise", "flow matching, velocity", "flow matching, fed noise"],
+            ["DDIM, noise", "flow matching, velocity", "flow matching, given noise"],
             title="Another scheduler draws the same picture, if it gets the velocity",
             size=2.2,
         )
@@ -867,9 +865,10 @@ pipe.scheduler = own
 #
 # Explain the loop to a colleague who thinks that it is a progress bar around one big network call. Speak of
 # the run that you traced in section 3: four steps of DDIM, guidance 4.0. In the fields `state`, `axis` and
-# `trade-off` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an
-# entry of its row and, if you like, entries of the row `may follow`. So `guidance combines both predictions
-# in each step` is a sentence. In the other fields you type one entry:
+# `trade-off` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, then an
+# entry from that verb's row and, if you like, entries of the row `may follow`. So `guidance combines both
+# predictions in each step` is a sentence. In the other fields you type one entry (two with a comma in
+# `hooks:`):
 #
 # | line | what it says |
 # |---|---|
@@ -887,8 +886,8 @@ words
 
 # %% [markdown]
 # *difficulty 2 of 3 · 11 minutes · 6 points: 3 for the typed lines, 3 for the sentences.* The cell shows how
-# it reads each line, and that reading is graded when you hand in. One false sentence costs its field all
-# points, so write only what you know. A line that the cell cannot read is graded by a person.
+# it reads each line, and that reading is graded when you hand in. One false sentence costs the field's
+# point, so write only what you know. A line that the cell cannot read is graded by a person.
 
 # %% explain="the-loop" difficulty=2 minutes=11
 %%explain the-loop
@@ -965,14 +964,14 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# - **The loop is not there for the progress bar.** It is the computation. You stopped it halfway and found an
-#   unfinished picture in `latents`.
+# - **The loop is not there for the progress bar.** It is the computation. You looked at it halfway and found
+#   an unfinished picture in `latents`.
 # - **`timesteps` sets the cost and the picture.** The number of its entries is the number of denoiser calls;
 #   their values are the noise levels that are visited, and so decide which picture comes out.
 # - **A step is not always one call of the denoiser.** Heun makes 2n - 1 calls for n steps; DPM-Solver++ is
 #   second order with n calls.
-# - **A loop that works with DDIM proves little.** DDIM's scaling changes nothing, its first factor is 1, and
-#   it has no memory.
+# - **A loop that works with DDIM proves little.** DDIM's scaling changes nothing, its `init_noise_sigma` is
+#   1, and it has no memory.
 # - **Not every scheduler takes noise.** Prediction target, scheduler and model must fit each other. A
 #   mismatch raises no error.
 # - **Guidance acts between the denoiser and `step`,** and so does this lab's control. A ControlNet acts

@@ -15,10 +15,10 @@
 #
 # A *knob* is a setting of a pipeline that changes its memory. Every knob moves bytes, shrinks them, or
 # computes something again. In this lab you predict a decoder's peak from shapes, measure it, simulate where
-# each component's weights are, find a knob that does nothing, and choose the knobs for a budget, with proof.
+# each component's weights are, find knobs that do nothing, and choose the knobs for a budget, with proof.
 #
-# **Time** 60 to 75 minutes · **Points** 20, of which 5 are practice · **Reading** [Memory
-# optimization](../../handbook/lab10-memory-optimization.md) in the handbook, before you start
+# **Time** 65 to 80 minutes · **Points** 20, of which 5 are practice (exercises 1 and 2) · **Reading**
+# [Memory optimization](../../handbook/lab10-memory-optimization.md) in the handbook, before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -192,8 +192,8 @@ for name, got in (found | with_other).items():
 
 # %% [markdown]
 # **Reconcile** this with your forecast. The remaining gap is output that is kept until the end: finished
-# pictures and finished tiles. (On a GPU, convolutions also hold copies in another memory order: about a third
-# more, or a little over half more when a pass has one picture.)
+# pictures and finished tiles. (On a GPU expect about a third above the forecast, or 60% if a pass has one
+# picture: convolutions copy their input and output.)
 
 # %% tags=["demo"]
 from inferlab.lab import when_written
@@ -208,8 +208,7 @@ with when_written("decode_peak"):
 # %% [markdown]
 # Are the pictures the same? Slicing computes the same sums, perhaps in another order, so values differ at
 # most by rounding. **Tiling is not lossless**: normalization and attention work on one tile instead of the
-# whole picture. Here are the latents of four scenes in one picture twice as large as the model was trained
-# for:
+# whole picture. Now one picture of four scenes, twice as wide and high as the model was trained for:
 
 # %% tags=["demo"]
 from inferlab.lab import filmstrip
@@ -230,7 +229,7 @@ filmstrip([x[0].clamp(0, 1).permute(1, 2, 0).float().cpu().numpy() for x in show
 
 # %% [markdown]
 # The shapes are the same, the colors are not. With other decoders the difference may be smaller, but none is
-# exact. Check yours.
+# exact.
 
 # %% [markdown]
 # ## 4 · Read
@@ -273,7 +272,7 @@ show_source(
 # For each knob in the cell write a tuple of two sets: what it **does** (`"move"`, `"shrink"`, `"recompute"`),
 # and which bytes it **touches** (`"weights"`, `"activations"`). Most sets have one member, some have two.
 # "Shrink" means that there are fewer bytes at once, and not that the bytes are elsewhere; "recompute" means
-# that something is computed more than once in a run.
+# that something is computed more than once in a run. Only the last knob's run has a backward pass.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # What happens to the last quarter of each tile (section 4)? Which tensors have a dtype?
@@ -341,15 +340,21 @@ check.score()
 # `simulate(calls, policy, chain)` returns the events of a run, in order: `("in", name)` when a component's
 # weights come to the device, `("out", name)` when they leave, `("run", name)` for the call itself. `calls`
 # lists component names in the order in which they run, `chain` is a tuple of names. Two policies are written;
-# write `"model"`.
+# write `"model"`, the hooks of `pipe.enable_model_cpu_offload()`.
 #
 # | `policy` | rule |
 # |---|---|
 # | `"none"` | nothing moves |
 # | `"each call"` | a component of `chain` comes in before each of its calls and leaves right after it (accelerate's `cpu_offload`, with all weights of a module at once). A component outside `chain` is on the device from the start and stays |
-# | `"model"` | as the hooks of `pipe.enable_model_cpu_offload()`. At the start no component is on the device. Before a component runs, the one **just before it in `chain`** leaves, if it is on the device; then the component comes in, unless it is there already. A component outside `chain` (such as a ControlNet) has no component before it: it comes in before its first call and stays. No hook sends anything out at the end |
 #
-# (After its call the pipeline itself sends out what is still on the device. Leave that out.)
+# With `"model"`, no component is on the device at the start. For each call:
+#
+# 1. The component **just before this one in `chain`** leaves, if it is on the device.
+# 2. This component comes in, unless it is there already.
+# 3. It runs.
+#
+# A component outside `chain` (such as a ControlNet) has no component before it, and it stays. (After its call
+# the pipeline sends out the rest. Leave that out.)
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Keep a set of the components on the device. With <code>"model"</code>, a call sends out at most one
@@ -474,7 +479,7 @@ with when_written("simulate"):
 # instead of 0.16 s.
 
 # %% [markdown]
-# ### Exercise 4 · Find the knob that did nothing
+# ### Exercise 4 · Find the knobs that did nothing
 #
 # *difficulty 2 of 3 · 4 minutes · 2 points*
 #
@@ -578,8 +583,7 @@ for name in ("attention backend", "slicing", "tiling", "attention slicing"):
 # | `"knobs"` | the **cheapest** set of knobs whose total (weights + activations) is at most `budget`, as a sorted `list`; `None` if no set is enough |
 # | `"proof"` | a `dict`: for each chosen knob, the total in bytes **without that one** knob (with the others); `{}` if no knob was chosen |
 #
-# Every number in a proof is above the budget; otherwise the knob was not needed. So nobody should switch on
-# every optimization.
+# Every number in a proof is above the budget; otherwise the knob was not needed.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # There are only eight sets. Sort them by price, not by length.
@@ -656,9 +660,9 @@ with check.part("a roomy device and a single knob", weight=1):
 check.score()
 
 # %% [markdown]
-# Now a job and a budget of your own (they depend on your `LEARNER`), with this pipeline's weights and your
-# `decode_peak`. Then the decode is measured with the knobs that you chose, and the weights are added as in
-# your estimate.
+# Now a job and a budget of your own, with this pipeline's weights and your `decode_peak`. Then the decode is
+# measured with your knobs, and the weights are added as in your estimate. A total a little above the budget
+# is no failure: the estimate has only three maps.
 
 # %% tags=["demo"]
 v = lab.variant(8)
@@ -706,9 +710,9 @@ explained.table(level=1)
 
 # %% [markdown]
 # In the fields `state`, `axis` and `trade-off` you write short sentences, one a line, from the tables below:
-# an entry of `who`, a verb, an entry of its row and, if you like, entries of the row `may follow`. So `tiling
-# blends the overlaps after the decode` is a sentence. Lengths are counted in latents. In the other fields you
-# type one entry:
+# an entry of `who`, a verb, then an entry from that verb's row and, if you like, entries of the row `may
+# follow`. So `tiling blends the overlaps after the decode` is a sentence. Lengths are counted in latents. In
+# the other fields you type one entry; two of them are about offload:
 #
 # | line | what it says |
 # |---|---|
@@ -725,8 +729,8 @@ words
 
 # %% [markdown]
 # *difficulty 2 of 3 · 10 minutes · 6 points: 3 for the typed lines, 3 for the sentences.* The cell shows how
-# it reads each line, and that reading is graded when you hand in. One false sentence costs its field all
-# points, so write only what you know. A line that the cell cannot read is graded by a person.
+# it reads each line, and that reading is graded when you hand in. One false sentence costs the field's
+# point, so write only what you know. A line that the cell cannot read is graded by a person.
 
 # %% explain="tiling-in-words" difficulty=2 minutes=10
 %%explain tiling-in-words

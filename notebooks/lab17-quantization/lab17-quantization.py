@@ -14,7 +14,7 @@
 # how one outlier ruins a matrix, repair it without changing what the model computes, and work out why a
 # decode step gains from fewer bits and a training step does not.
 #
-# **Time** 60 to 75 minutes · **Points** 20, of which 2 are practice · **Reading**
+# **Time** 70 to 90 minutes · **Points** 20, of which 2 are practice (exercise 2) · **Reading**
 # [Quantization](../../handbook/lab17-quantization.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -77,7 +77,7 @@ print(f"{model.num_parameters():,} parameters; head and embedding share one tabl
 #
 # In section 3, torchao replaces the weights of every linear layer, the head included: one `int8` code for
 # each weight and one `float32` scale for each **row**. Embedding and norms stay in `float32`. **Before you
-# run it**, write their *ledgers*: a function that says how many bytes weights and cache take.
+# run it**, write `ledger`, which counts the bytes of weights and cache before and after.
 #
 # | argument | meaning |
 # |---|---|
@@ -332,7 +332,7 @@ with when_written("quantize"):
 #
 # You get a copy of the bundled model, the *suspect*. It computes the same logits, to the last bit. But in 4
 # bits it is much worse than the original `model`. The cause is in a single place, which depends on your name.
-# (This exercise always uses the bundled model. It has 8 layers with 704 channels in each MLP.)
+# (This is always the bundled model: 8 layers with 704 channels in each MLP.)
 
 # %%
 from inferlab.lab.kits.low_bits import with_outlier
@@ -371,9 +371,8 @@ with when_written("quantize"):
 # `up_proj` and multiplied by it in `down_proj`. Write `find_outlier()`. It returns a `dict` with `"layer"`
 # and `"channel"`, both `int`. It may compute them, or return what you found.
 #
-# Then the repair: "Outliers are noise," says a colleague, "clip them." After which of these four changes to
-# that channel does the suspect, in float32 and without any quantization, still compute the same logits **to
-# the last bit**? `kept` is the set of their names.
+# "Outliers are noise," says a colleague, "clip them." Make one of these changes to that channel of the
+# suspect, in float32. Which leave **every bit** of its logits the same? `kept` is the set of their names.
 #
 # | name | change |
 # |---|---|
@@ -438,9 +437,9 @@ with check.part("a layer and a channel that exist", weight=0):
 check.score()
 
 # %% [markdown]
-# ### The repair
+# ### Clip or move
 #
-# The next cell clips, without any quantization, the original model and the suspect.
+# The next cell clips all `down_proj` matrices of the original model and the suspect, without quantization.
 
 # %% tags=["demo"]
 for name, candidate in (("model", healthy), ("suspect", suspect)):
@@ -482,24 +481,23 @@ with when_written("quantize"):
 # %% [markdown]
 # Clipping helps the 4-bit copy, but it costs something by itself, as you saw without quantization. Moving the
 # size costs nothing and helps more. (The repaired copy is even better than the original, which has smaller
-# outliers of its own; `migrate` moved those, too.)
+# outliers of its own; `migrate` moved those.)
 
 # %% [markdown]
 # ### Exercise 4 · The cache has a ledger of its own
 #
 # *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# Five numbers on paper. First the **weights** in 4 bits: how many bits does a weight take, its share of the
-# scale included?
+# Five numbers on paper. First the **weights** in 4 bits. Bits for each weight, with its share of the scale:
 #
 # * `books["packed"]`: two codes in each byte, groups of 32, a 16-bit scale for each group;
 # * `books["unpacked"]`: each code in an `int8`, groups of 32, a `float32` scale for each group. (So does
 #   torchao's portable int4 format; only formats for special kernels pack.)
 #
-# Then the **cache** of the run below, with codes in `int8` (one byte each), a `float32` scale for each
-# `group` values along `head_dim`, and a *residual* in `float32` (section 4). It generates `new` tokens after
-# the prompt, for one sequence: `books["codes"]`, `books["scales"]` and `books["full"]` (the residual) are the
-# bytes that it holds at the end, keys **and** values.
+# Then the **cache** of an imagined run, with codes in `int8` (one byte each), a `float32` scale for each
+# `group` values along `head_dim`, and a *residual* in `float32` (section 4). The prompt becomes codes at
+# once; new tokens join the residual first. The run generates `new` tokens for one sequence: `books["codes"]`,
+# `books["scales"]` and `books["full"]` (the residual) are the bytes held at the end, keys **and** values.
 
 # %%
 v = lab.variant(8)
@@ -557,7 +555,7 @@ with check.part("all five numbers are there (graded when you hand it in)", weigh
 check.score()
 
 # %% [markdown]
-# Now the real thing: the model in 4 bits as torchao stores it, and `small_cache`, a subclass of the class of
+# Now for real: the model in 4 bits as torchao stores it, and `small_cache`, a subclass of the class of
 # section 4 with absmax scales, after the run of section 3.
 
 # %% tags=["demo"]
@@ -662,10 +660,10 @@ check.score()
 
 # %% [markdown]
 # A decode step of one sequence has 1 FLOP per byte with 16-bit weights and 4 with 4-bit weights. A training
-# step over 8,192 tokens has about 1,500, far above every ridge: the bytes of a step do not depend on the
-# tokens, but the FLOPs do. So fewer bits save time in inference, and in training only memory. And in training
-# most updates are smaller than half a step and are rounded away. That is why training in low precision keeps
-# `float32` master weights: they add up small updates until a code changes.
+# step over 8,192 tokens has about 1,500, far above the *ridge* of 200 (800 TFLOP/s over 4 TB/s): a step's
+# bytes do not depend on the tokens, its FLOPs do. So fewer bits save time in inference, and in training only
+# memory. In real training most updates are smaller than half a step and are rounded away. So low-precision
+# training keeps `float32` master weights: they add up small updates until a code changes.
 
 # %% tags=["demo"]
 from inferlab.lab.kits.decode.roofline import Cost, Dot, Rates, roofline
@@ -682,17 +680,17 @@ roofline(device, dots, title="Fewer bits move decode up the roof; training was a
 #
 # A colleague says: "We quantized the weights to int8, so now twice as many requests fit beside each other."
 # Say what was really quantized in the `int8` run of section 3. In the fields `state`, `axis` and
-# `trade-off` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an
-# entry of its row and, if you like, entries of a row `may follow`. An example: `the activations stay
-# float32`. In `gain` and `cost` you name one quantity and its direction, such as `latency down`: what the
-# quantized weights improve in this run, and what they make worse, on any machine. In the other fields you
+# `trade-off` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, then an
+# entry from that verb's row and, if you like, entries of a row `may follow`. An example: `the activations
+# stay float32`. In `gain` and `cost` you name one quantity and its direction, such as `latency down`: what
+# the quantized weights improve in this run, and what they make worse, on any machine. In the other fields you
 # type one entry. Lines that begin with `#` are notes of your own.
 #
 # | line | what it says |
 # |---|---|
-# | `cache:` | bytes of the KV cache after the int8 run, with a unit (exercise 1 has them) |
+# | `cache:` | bytes of the KV cache after the int8 run, with a unit (section 3 prints them) |
 # | `dtype:` | the dtype of the activations that go from layer to layer in the int8 run |
-# | `table:` | the module whose weight shared a tensor with the head before, and now is stored in float; such as `layers.mlp` |
+# | `table:` | the module whose weight shared a tensor with the head before, and now is stored in float: its last name, such as `mlp` |
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
