@@ -18,7 +18,7 @@
 # build a split layer by hand, forecast a pipeline tick by tick, and then decide how to split a machine of
 # your own.
 #
-# **Time** 60 to 75 minutes · **Points** 20, of which 3 are practice · **Reading**
+# **Time** 70 to 90 minutes · **Points** 20, of which 3 are practice (exercise 2) · **Reading**
 # [One model on several devices](../../handbook/lab18-parallelism.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -52,7 +52,7 @@ print(f"{config.num_hidden_layers} layers, width {config.hidden_size}, MLP {conf
 
 # %% [markdown]
 # The next cell starts the two ranks in the background. Each loads its part of the model three times, split in
-# three ways. They work while you read; section 3 collects the results.
+# three ways, which section 3 explains. They work while you read.
 
 # %% tags=["demo"]
 from inferlab.lab.kits.parallel.ranks import start_ranks
@@ -196,8 +196,8 @@ for part in ("input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_at
 # Look at three places:
 #
 # * **`input_layernorm`**: both ranks have the whole hidden state, and both do the same work;
-# * **`q_proj` to `gate_proj`**: half as wide on each rank. Nothing has been exchanged yet;
-# * **`o_proj` and `down_proj`**: full width again, and the same values on both ranks: here the sum was made.
+# * **`q_proj`, `k_proj`, `gate_proj`, `up_proj`**: half as wide on each rank. Each works without an exchange;
+# * **`o_proj` and `down_proj`**: full width again: here the sum was made.
 #
 # **Reconcile.** Compare your forecast with the weights that rank 0 really loaded:
 
@@ -230,7 +230,7 @@ for plan, reports in runs.items():
 # %% [markdown]
 # All three write the same tokens. `gather` is right but wasteful: its ranks exchange parts after *every*
 # projection. The library's plan exchanges twice a layer (and once each for the embedding and the logits). The
-# pipeline sends one hidden state; its two broadcasts give the logits to the rank that does not have them.
+# pipeline sends one hidden state; its two broadcasts give rank 0 the shape of the logits, then the logits.
 #
 # When was each rank busy?
 
@@ -467,10 +467,10 @@ check.score()
 #
 # | key of `wire` | what it says |
 # |---|---|
-# | `"tp_exchanges"`, `"tp_payload"` | TP, one token of one user: the number of exchanges, one after the other, and the bytes that *one* rank puts into all of them |
-# | `"tp_sent"` | the bytes that one rank then sends: an all-reduce runs as a ring, and for a message of m bytes each of n ranks sends 2 (n − 1) / n · m |
+# | `"tp_exchanges"`, `"tp_payload"` | TP, one token of one user: the number of exchanges, one after the other, and the bytes that **one rank** puts into all of them |
+# | `"tp_sent"` | the bytes that one rank sends for this: a ring of n ranks sends 2 (n − 1) / n · m for m bytes |
 # | `"prompt_exchanges"`, `"prompt_payload"` | TP, one pass over a prompt of `prompt` tokens |
-# | `"pp_exchanges"`, `"pp_payload"` | PP, one token: the number of exchanges, and the bytes of all messages |
+# | `"pp_exchanges"`, `"pp_payload"` | PP, one token: the number of exchanges, and the bytes of **all messages** |
 
 # %%
 wires = {"ranks": (4, 8)[v % 2], "layers": (24, 28, 32, 36, 40, 48, 56, 80)[v // 2], "hidden": 4096,
@@ -493,6 +493,8 @@ print(wires)
 
 # %% exercise="traffic" provides=["wire"] difficulty=2 minutes=5
 wire = {}
+# wire["tp_exchanges"], wire["tp_payload"], wire["tp_sent"]                                     numbers
+# wire["prompt_exchanges"], wire["prompt_payload"], wire["pp_exchanges"], wire["pp_payload"]    numbers
 ### BEGIN SOLUTION
 message = wires["hidden"] * wires["itemsize"]
 wire["tp_exchanges"] = 2 * wires["layers"]
@@ -532,12 +534,11 @@ check.score()
 #
 # Each stage of a pipeline works on one pass for one *tick*, a unit of time, and hands it to the next stage.
 # Ticks are counted from 0. Stage 0 takes passes from a queue, first come, first served. A *microbatch*, a
-# part of a training batch, is one pass; all of them wait in the queue at tick 0. A **user** who wants three
-# tokens needs three passes, one after the other: the first waits at tick 0, and when a pass is at the last
-# stage at tick t, its user gets a token, and the user's next pass joins the end of the queue in time for tick
-# t + 1.
+# part of a training batch, is one pass; all of them wait in the queue at tick 0. Each **user** wants three
+# tokens, so three passes. The first waits at tick 0. A pass at the last stage at tick t yields a token; the
+# user's next pass joins the end of the queue and can start at t + 1.
 #
-# | key of `pipe` | what it says |
+# | key of `pipe` (`pipeline` is your card) | what it says |
 # |---|---|
 # | `"last"` | training: the tick at which the last microbatch is at the last stage |
 # | `"idle"` | the *bubble*: the share of all stage-ticks, up to that tick, in which a stage has nothing to do |
@@ -565,6 +566,8 @@ print(pipeline)
 
 # %% exercise="schedule" provides=["pipe"] difficulty=3 minutes=6
 pipe = {}
+# pipe["last"], pipe["idle"]                  numbers
+# pipe["alone"], pipe["full"], pipe["crowd"]  lists of three ticks
 ### BEGIN SOLUTION
 s, m = pipeline["stages"], pipeline["microbatches"]
 pipe["last"] = m - 1 + s - 1
@@ -660,8 +663,8 @@ print(MACHINE, "ranks:", RANKS)
 # Write `cost(plan, ranks, machine)`, which returns a tuple `(latency, interval)` in ticks:
 #
 # * **latency** is the time that one token of one user takes;
-# * **interval** is the time between two tokens that leave a machine full of users: a pass carries one token
-#   of one user, every stage is busy, and hops go on while stages work.
+# * **interval** is the time between two tokens, if there are always enough users. A pass carries one token
+#   of one user, and hops take no stage's time.
 #
 # `plan` is `"TP"` or `"PP"`: with TP the ranks share each layer's compute evenly, with PP the ranks are
 # stages and share the layers evenly (fractions of a layer are allowed).
@@ -736,11 +739,11 @@ with when_written("cost"):
 #
 # Explain one decode pass of one user, with the bundled model on two tensor-parallel ranks (the plan
 # `library` of section 3). In the fields `state`, `axis` and `trade-off` you write short sentences, one a
-# line, from the tables below: an entry of `who`, a verb, an entry of its row and, if you like, entries of a
-# row `may follow`. An example: `the queries are halved on each rank`. In `gain` and `cost` you name one
-# quantity and its direction, such as `quality down`: what a second tensor-parallel rank improves for one
-# user of a big model, and what gets worse or more. In the other fields you type one entry. Lines that begin
-# with `#` are notes of your own.
+# line, from the tables below: an entry of `who`, a verb, then an entry from that verb's row and, if you like,
+# entries of a row `may follow`. An example: `the queries are halved on each rank`. In `gain` and `cost` you
+# name one quantity and its direction, such as `quality down`: what a second tensor-parallel rank improves for
+# one user of a big model, and what rises or gets worse. In the other fields you type one entry. Lines that
+# begin with `#` are notes of your own.
 #
 # | line | what it says |
 # |---|---|

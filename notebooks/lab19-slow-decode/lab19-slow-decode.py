@@ -11,10 +11,10 @@
 #
 # "The GPU is at 100% and users complain. Do we need speculative decoding?" Before that comes another
 # question: what does a decode step wait for? You take a claim of "10x" apart and compare two ways to use more
-# devices. Then you get a service with a hidden fault, which depends on your name: every answer is right, and
-# every answer is late.
+# devices. Then you get a service whose answers are right and whose tokens take long. It has a hidden fault,
+# or only few users.
 #
-# **Time** 60 to 75 minutes · **Points** 20, of which 2 are practice · **Reading**
+# **Time** 70 to 90 minutes · **Points** 20, of which 2 are practice (exercise 3) · **Reading**
 # [The decode is slow](../../handbook/lab19-slow-decode.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -181,8 +181,8 @@ with when_written("dissect"):
 
 # %% [markdown]
 # The same stack gives two numbers. Compared with one request at a time the factor is more than ten, and
-# batching is the largest part of it. A service that already batches gets a third of it. Ask three questions
-# of every factor: which techniques, how much from each, **against which baseline**?
+# batching is the largest part of it. Against a service that already batches, the same stack gives only about
+# 3.7x. Ask of every factor: which techniques, how much from each, **against which baseline**?
 
 # %% [markdown]
 # ## 3 · Trace
@@ -214,9 +214,9 @@ for bound, seconds in bounds_here.items():
     print(f"   {bound:14} at least {1e3 * seconds:7.3f} ms")
 
 # %% [markdown]
-# Seconds are shown here, never graded. A model this small is launch-bound nearly everywhere. So from here on
-# the lab only counts, and computes times for a made-up accelerator, on which the bundled model behaves like a
-# large model on a large GPU:
+# Seconds are shown here, never graded. A model this small is launch-bound nearly everywhere. From here on,
+# times are computed for a made-up accelerator, slow enough that our small model's decode is memory-bound on
+# it:
 
 # %%
 from inferlab.lab.kits.service.text_service import CARD
@@ -241,9 +241,11 @@ for call in [row for row in healthy.trace.rows() if row["level"] == 0][:4]:
 # A line of the first table is one call of the model. The lines below it show the tensors of the first calls.
 # Look at three places:
 #
-# * **`positions` and `useful`**: `positions` counts the positions that a call computes or attends to: in a
-#   prefill the padded prompts, in a decode step each sequence's new token and its padded cache. `useful` is
-#   the same without padding. A batch is padded to its longest prompt, so a little waste is normal;
+# * **`positions` and `useful`**: `positions` counts what a call computes or attends to:
+#   * prefill: the padded prompts;
+#   * decode: each new token plus its padded cache.
+#
+#   `useful` is the same without padding. A batch is padded to its longest, so a little waste is normal;
 # * **`weights`**: the same 23.6 MB in every line, for one sequence or four. That is what a batch shares;
 # * **`busy`**: 100% whenever the model runs. A monitor shows this number as "GPU utilization". It says that
 #   *some* kernel ran, not what the step waited for.
@@ -290,9 +292,9 @@ show_source(
 #
 # *difficulty 2 of 3 · 5 minutes · 2 points*
 #
-# One device is too slow, so a team adds three. Lab 18 counts the token of one user. Here eight users wait for
-# tokens, and a pass carries a batch of them. Decode is memory-bound: the time goes into reading the weights,
-# so **a pass takes the same ticks for any number of users**. (The reading of their caches is left out.)
+# **A pass takes the same ticks for any number of users**, because decode is memory-bound: the time goes into
+# reading the weights. (The reading of caches is left out.) One device is too slow, so a team adds three.
+# Eight users wait for tokens. In lab 18 a pass carried one user; here it carries a batch, at no extra time.
 #
 # With tensor parallelism (TP) each rank does its share of every layer, a layer needs two all-reduces, and an
 # all-reduce has `2 * (ranks - 1)` steps of a ring; all users share each pass. With a pipeline (PP) a pass
@@ -545,7 +547,8 @@ check.score()
 #
 # *difficulty 3 of 3 · 14 minutes · 4 points*
 #
-# This service has one fault, which depends on your name. Questions and answers are the same:
+# This service has one fault, which depends on your name (one of six is only too few users). The answers are
+# the same:
 
 # %%
 from inferlab.lab.kits.service.text_service import suspect
@@ -568,7 +571,7 @@ with when_written("measures", "bounds"):
 # | `"padding"` | most of the `positions` are padding | `useful` | `"padding"` |
 # | `"tokenizer"` | the model waits until texts are tokenized | `idle` | `"tokenizer"` |
 # | `"launch"` | the host cannot start kernels fast enough | `regime` | `"launches"` |
-# | `"memory"` | nothing is wrong: all requests decode together, but they are few for one reading of the weights | `waiting` | `"precision"` |
+# | `"memory"` | no mistake, but few users: all requests decode together, too few for one reading of the weights | `waiting` | `"precision"` |
 #
 # Write `diagnose()`. It returns a `dict`:
 #
@@ -578,16 +581,17 @@ with when_written("measures", "bounds"):
 # | `"measure"`, `"value"` | the name of the measure that proves it, and its value in **your** run |
 # | `"order"` | a `list` of remedies, in the order in which you would try them |
 #
-# The order follows a rule. Begin with the remedy of the fault: no other remedy shows an effect before the
-# fault is gone. Then come the remedies of the default order `"batching"`, `"cache"`, `"precision"`,
-# `"speculation"` that are not in the list yet. There is one exception: if in the whole run no request ever
-# waits, more slots and more room help nobody. Then `"batching"` and `"cache"` go to the end, in this order.
-# (Requests that are blocked by a full cache or a slow tokenizer count as waiting.)
+# The order follows a rule. Begin with the remedy of the fault. Then come the remedies of the default order
+# `"batching"`, `"cache"`, `"precision"`, `"speculation"` that are not in the list yet. There is one
+# exception: if in the whole run no request ever waits, more slots and more room help nobody. Then
+# `"batching"` and `"cache"` go to the end, in this order. (Requests that are blocked by a full cache or a
+# slow tokenizer count as waiting.)
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
 # Several measures may look bad, but most are consequences of one fault. Few sequences in a step can mean: no
-# slot, no room in the cache, or no text yet. When a request waited, was a slot free? Was the device idle?
+# slot, no room in the cache, no text yet, or no users. When a request waited, was a slot free? Was the device
+# idle?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -672,10 +676,10 @@ attribution(part_times(step.rows()), {"healthy": waits(healthy.rows, CARD), "you
 # ## 6 · Explain
 #
 # Explain the **healthy** service of section 3, on the accelerator `CARD`. In the fields `state`, `axis` and
-# `trade-off` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an
-# entry of its row and, if you like, entries of a row `may follow`. An example: `the layers stay the same in
-# each step`. In `gain` and `cost` you name one quantity and its direction, such as `throughput down`: what
-# 8-bit weights improve in this service, and what they may make worse. In the other fields you type one
+# `trade-off` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, then an
+# entry from that verb's row and, if you like, entries of a row `may follow`. An example: `the layers stay the
+# same in each step`. In `gain` and `cost` you name one quantity and its direction, such as `throughput down`:
+# what 8-bit weights improve in this service, and what they may make worse. In the other fields you type one
 # entry. Lines that begin with `#` are notes of your own.
 #
 # | line | what it says |

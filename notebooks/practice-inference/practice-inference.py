@@ -16,7 +16,7 @@
 # Eleven questions about serving a language model, three problems to reason through, and flashcards. The
 # numbers come from a service that depends on your name.
 #
-# **Time** 35 to 45, 30 to 40 and 25 to 35 minutes, in three sittings, or 15 without code · **Points** 32, of
+# **Time** 35 to 45, 30 to 40 and 35 to 45 minutes, in three sittings, or 15 without code · **Points** 32, of
 # which 4 are practice · **Reading** [Practice: inference](../../handbook/practice-inference.md) in the
 # handbook, before you start
 
@@ -58,8 +58,8 @@ for name, value in service.items():
 # | `cache_memory`, `longest`, `page`, `typical` | bytes for all caches; the most tokens that a request may have; tokens of a page; tokens that a request really has |
 # | `accepted`, `drafted`, `draft_cost` | chance that a drafted token is kept; tokens drafted in a round; time of a draft's pass, in passes of the target |
 # | `quantized` | bytes of a weight after quantization |
-# | `flops_8`, and all names from `block` on | see section 5 |
 # | `devices`, `hop_ms`, `sum_ms` | devices that share the model; milliseconds to send a hidden state to the next device; milliseconds of one sum over all devices |
+# | `flops_8`, and all names from `block` on | see section 5 |
 #
 # One rule holds for all questions. A call reads each weight once, and does two FLOPs with it for each token.
 # The call takes as long as the longer of computing and reading. FLOPs of attention, launches and writes are
@@ -71,8 +71,7 @@ for name, value in service.items():
 # the embedding. The real bound is some per cent lower.) Eager decode is often much slower, because it waits
 # for kernel launches (Part C).
 #
-# Do not round. Counts must be exact; times, shares and factors must be within 0.2 per cent, because some
-# wrong answers are nearly that close.
+# Do not round. Counts must be exact; times, shares and factors, within 0.2 per cent.
 #
 # Each answer is a function of a service `s`, a `dict` with these names. The checks try your function on
 # `EXAMPLE`, a small service of round numbers, and show some of the right results. Your hand-in is graded on
@@ -86,8 +85,7 @@ EXAMPLE
 # %% [markdown]
 # ### What such a service does
 #
-# The small model of this notebook answers one question. The trace shows one long call and then many short
-# ones.
+# This notebook's small model answers one question. The trace shows one long call and then many short ones.
 
 # %% tags=["demo"]
 import torch
@@ -119,7 +117,7 @@ print("tokens in each call:",
 #
 # **Fifteen minutes, no code.** Go through these questions, the three problems of section 3 and the questions
 # of section 5. Answer each one aloud, in a sentence or two, and only then open the fold-out below its check.
-# Begin the code with the questions that you could not answer.
+# Begin the code with those that you could not answer.
 
 # %% [markdown]
 # ### Exercise 1 · Two phases
@@ -782,11 +780,11 @@ check.score()
 # A colleague plans a service for users who wait for each word: "We let a small model write most of the
 # text, which costs some quality, and take a pipeline over four devices, so that a token comes four times
 # sooner." Correct this. In the fields `speculation` and `trade-off` you write short sentences, one a line,
-# from the tables below: an entry of `who`, a verb, an entry of its row and, if you like, entries of a row
-# `may follow`. An example: `the target keeps the accepted proposals in each round`. In `gain` and `cost`
-# you name one quantity and its direction, such as `quality down`: what tensor parallelism improves for one
-# user, and what it makes worse. In `stages` you type how many of the pipeline's four devices work at the
-# same moment, for one user. Lines that begin with `#` are notes of your own.
+# from the tables below: an entry of `who`, a verb, then an entry from that verb's row and, if you like,
+# entries of a row `may follow`. An example: `the target keeps the accepted proposals in each round`. In
+# `gain` and `cost` you name one quantity and its direction, such as `quality down`: what tensor parallelism
+# improves for one user, and what it makes worse. In `stages` you type how many of the pipeline's four devices
+# work at the same moment, for one user. Lines that begin with `#` are notes of your own.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
@@ -849,33 +847,33 @@ with check.part("`trade-off:` is filled in (graded when you hand it in)", weight
 check.score()
 
 # %% [markdown]
-# **Another good place to stop.** When you come back, run all cells above this one again.
+# **Another good place to stop.** When you come back, run all cells above again.
 
 # %% [markdown]
 # ## 5 · Four questions on labs 22 to 25
 #
 # | name | meaning |
 # |---|---|
-# | `block` | queries in a block of the one-pass kernel, and keys in a block |
+# | `block` | size of the one-pass kernel's blocks, the same for queries and keys |
 # | `call_ms`, `token_ms`, `every_ms` | milliseconds of a call, and of each token in it; one request arrives every `every_ms` |
 # | `flops_8` | FLOP/s if both sides of a product have 8 bits |
-# | `reach`, `span` | of four input channels: the largest activation of a token, and the largest weight that reads it |
+# | `reach`, `span` | lists with an entry for each of four input channels: its largest absolute activation in a token; the largest absolute weight that multiplies it |
 # | `experts`, `chosen`, `expert_part` | experts in a layer; how many a token chooses; the share of all weights that are experts' |
 # | `latent`, `rotary` | numbers of a cached latent, and of its rotary key |
 #
 # ### Exercise 11 · Attention in one pass
 #
-# *difficulty 2 of 3 · 8 minutes · 2 points*
+# *difficulty 2 of 3 · 8 minutes · 2 points · after lab 22*
 #
 # What does a one-pass kernel save in the prefill of `prompt` tokens, and what does it still compute? (One
-# request, one layer, a causal mask. After lab 22.)
+# request, one layer, a causal mask. The naive kernel computes the whole table and masks it.)
 #
 # `attention(s)` returns a `dict` of numbers; MB are 10^6 bytes, and a number has `itemsize` bytes:
 #
 # | key | value |
 # |---|---|
 # | `"table_mb"` | MB that the naive kernel moves for its two tables alone. Each query head has a table of scores and one of weights; each table is written once and read once |
-# | `"one_pass_mb"` | MB that one pass moves: queries and output once, and for each block of queries the keys and values that it can reach, in whole blocks. (The last block may be shorter. Query heads share the reads of their key/value head) |
+# | `"one_pass_mb"` | MB that one pass moves: queries and output once. Each block of queries reads the keys and values from 0 to the block's own last position, once per key/value head. (The last block may be shorter) |
 # | `"scored"` | scores that one pass computes, over those of the naive kernel |
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -925,11 +923,11 @@ check.score()
 # %% [markdown]
 # ### Exercise 12 · Under load
 #
-# *difficulty 2 of 3 · 7 minutes · 2 points*
+# *difficulty 2 of 3 · 7 minutes · 2 points · after lab 23*
 #
 # How many requests can come, and how long does each take? Here a call takes `call_ms`, and `token_ms` more
 # for each token in it. A request takes part in `new` calls: the first one computes its prompt, and each later
-# one a token. (The token made last is never computed. After lab 23.)
+# one a token. (The last token is never fed back.)
 #
 # `load(s)` returns a `dict` of numbers:
 #
@@ -947,8 +945,8 @@ check.score()
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # The work is token_ms × (prompt + new - 1), and alone is that plus call_ms × new. In full calls a request
-# costs the work plus call_ms × new / batch. At this load (every_ms - work) / call_ms calls fit between two
-# arrivals, new over that number is how many requests are there, and times every_ms is the latency.
+# costs the work plus call_ms × new / batch. Between two arrivals c = (every_ms - work) / call_ms calls fit,
+# so a call lasts every_ms / c on average, and a request stays for <code>new</code> calls.
 # </details>
 
 # %% exercise="load" provides=["load"] difficulty=2 minutes=7
@@ -983,12 +981,12 @@ check.score()
 # %% [markdown]
 # ### Exercise 13 · Low precision
 #
-# *difficulty 2 of 3 · 7 minutes · 2 points*
+# *difficulty 2 of 3 · 7 minutes · 2 points · after lab 24*
 #
 # Why are activations hard to quantize, and what do 8 bits on both sides bring? A token has one scale for its
 # int8 codes: its largest absolute activation over 127. Smoothing divides the activations of channel `i` by
 # `(reach[i] / span[i]) ** 0.5`, and multiplies the weights that read it by the same factor. (Without
-# rounding. After lab 24.)
+# rounding.)
 #
 # `precision(s)` returns a `dict` of numbers:
 #
@@ -1043,11 +1041,11 @@ check.score()
 # %% [markdown]
 # ### Exercise 14 · Newer models
 #
-# *difficulty 2 of 3 · 6 minutes · 2 points*
+# *difficulty 2 of 3 · 6 minutes · 2 points · after lab 25*
 #
 # What would change if your model had experts and a latent cache? Each token chooses `chosen` different
 # experts in each layer, all choices are equally likely, and tokens choose independently. All experts have the
-# same size. (After lab 25.)
+# same size.
 #
 # `experts(s)` returns a `dict` of numbers:
 #
