@@ -206,6 +206,9 @@ def test_a_table_that_cannot_be_used_is_said(tmp_path, text, said):
 
 
 # -- pages of feedback ---------------------------------------------------------------------------------------
+COLLECTED = {"received": "2026-11-01T00:00:00+00:00"}
+
+
 @pytest.fixture
 def pages(tmp_path):
     """A course with the pages of three learners, collected from Moodle and Canvas; li's came in by hand."""
@@ -217,7 +220,7 @@ def pages(tmp_path):
         state = tmp_path / "collected" / LAB / learner / "current.json"
         state.parent.mkdir(parents=True)
         about = {key: KNOWN[key][learner] for key in ("moodle", "canvas") if learner in KNOWN[key]}
-        state.write_text(json.dumps({"platforms": about}), "utf-8")
+        state.write_text(json.dumps(COLLECTED | {"platforms": about}), "utf-8")
     return Course.open(tmp_path)
 
 
@@ -250,13 +253,14 @@ def test_canvas_gets_notebooks_since_it_keeps_the_name_of_what_was_handed_in(pag
 
 def test_what_canvas_would_show_under_a_wrong_name_is_left_out(pages, tmp_path):
     state = pages.placed("ada", LAB)
-    state.write_text(json.dumps({"platforms": {"canvas": KNOWN["canvas"]["ada"] | {"file": "work.zip"}}}))
+    state.write_text(json.dumps(COLLECTED | {"platforms": {"canvas": KNOWN["canvas"]["ada"] | {"file": "work.zip"}}}))
     done = write_zip(pages, LAB, "canvas", ["ada", "jose"], tmp_path / "back.zip")
     assert done.written == ["jose"] and "'work.zip'" in done.left_out["ada"]
 
 
 def test_a_number_of_two_learners_brings_nobody_a_page(pages, tmp_path):
-    pages.placed("li", LAB).write_text(json.dumps({"platforms": {"moodle": KNOWN["moodle"]["ada"]}}))
+    noted = COLLECTED | {"platforms": {"moodle": KNOWN["moodle"]["ada"]}}
+    pages.placed("li", LAB).write_text(json.dumps(noted))
     done = write_zip(pages, LAB, "moodle", ["ada", "jose", "li"], tmp_path / "back.zip")
     assert done.written == ["jose"] and set(done.left_out) == {"ada", "li"}
 

@@ -96,7 +96,7 @@ def test_each_exercise_says_its_difficulty_minutes_and_points_as_its_cells_do():
     declared = efforts_declared(LAB)
     assert efforts_said(LAB) == declared
     assert sum(int(minutes) for _, minutes, _ in declared) <= 40
-    assert prose_of(LAB).count("<summary>Hint") == 3 * 2 + 3
+    assert prose_of(LAB).count("<summary>Hint") == 6 * 2
 
 
 def test_every_note_on_the_installed_source_finds_its_line():

@@ -181,7 +181,7 @@ def test_practice_is_at_most_forty_percent_of_the_points_and_the_title_says_the_
     declared = efforts_declared(LAB)
     assert efforts_said(LAB) == declared
     assert sum(int(minutes) for _, minutes, _ in declared) <= 40
-    assert prose.count("<summary>Hint") == 4 * 2 + 1
+    assert prose.count("<summary>Hint") == 5 * 2
 
 
 def test_every_note_on_the_installed_source_finds_its_line():

@@ -103,6 +103,12 @@ IN_WORKER = f"""async asked => {{ {MODULES}
 }}"""
 
 
+def wait_for_words(page, words):
+    """Until the detail shows `words`: what is folded is drawn when it has opened."""
+    page.wait_for_function("words => document.querySelector('#model .detail').innerText.includes(words)",
+                           arg=words)
+
+
 @pytest.mark.parametrize("which", ["CLIP", "T5"])
 def test_200_captions_become_the_same_tokens(site, tab, flux, captions, which):
     make = {
@@ -219,7 +225,7 @@ def test_a_run_stops_at_each_boundary_that_is_asked_for_and_shows_it(site, tab):
     assert page.inner_text("#model .detail h2") == "unet" and "step 2 of 2" in page.inner_text(".detail")
     for folded in page.locator("#model .detail summary").all():
         folded.click()
-    assert "mid_block (2, 144, 8, 8) float32" in page.inner_text("#model .detail")
+    wait_for_words(page, "mid_block (2, 144, 8, 8) float32")
     assert page.locator("#model .attention figcaption span").all_inner_texts() == [
         "start",
         "a",
@@ -292,5 +298,5 @@ def test_the_other_model_loads_its_own_files_when_it_is_asked_to_draw(site, tab)
     assert page.inner_text("#model .detail h2") == "transformer"
     for folded in page.locator("#model .detail summary").all():
         folded.click()
-    assert "single_transformer_blocks.5 (1, 64, 128) float32" in page.inner_text("#model .detail")
+    wait_for_words(page, "single_transformer_blocks.5 (1, 64, 128) float32")
     look(page, 1280)

@@ -8,6 +8,7 @@ import selectors
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 from IPython.core.error import StdinNotImplementedError
@@ -35,8 +36,10 @@ class LabShell(InteractiveShell):
     def start_loop(self) -> None:
         """Make the event loop in which cells and calls run, as they do in a notebook server's kernel.
 
-        It polls, because a forked copy of a kernel would share an epoll instance with the original.
+        It polls, because a forked copy of a kernel would share an epoll instance with the original. The list
+        of folders for `%cd -` begins here, too: the shell was made elsewhere.
         """
+        self.user_ns["_dh"][:] = [Path.cwd()]
         self.loop = asyncio.SelectorEventLoop(selectors.PollSelector())
         asyncio.set_event_loop(self.loop)
         self.loop_runner = self.loop.run_until_complete
