@@ -253,7 +253,8 @@ def test_canvas_gets_notebooks_since_it_keeps_the_name_of_what_was_handed_in(pag
 
 def test_what_canvas_would_show_under_a_wrong_name_is_left_out(pages, tmp_path):
     state = pages.placed("ada", LAB)
-    state.write_text(json.dumps(COLLECTED | {"platforms": {"canvas": KNOWN["canvas"]["ada"] | {"file": "work.zip"}}}))
+    known = KNOWN["canvas"]["ada"] | {"file": "work.zip"}
+    state.write_text(json.dumps(COLLECTED | {"platforms": {"canvas": known}}))
     done = write_zip(pages, LAB, "canvas", ["ada", "jose"], tmp_path / "back.zip")
     assert done.written == ["jose"] and "'work.zip'" in done.left_out["ada"]
 
