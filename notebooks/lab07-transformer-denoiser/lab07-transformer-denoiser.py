@@ -15,7 +15,7 @@
 # why a step is one multiplication and one addition. You write pieces of it until they equal the library's,
 # and then find a fault that shows in no shape and no error message.
 #
-# **Time** 50 to 60 minutes · **Points** 20, of which 7 are practice · **Reading**
+# **Time** 60 to 80 minutes · **Points** 20, of which 7 are practice · **Reading**
 # [A transformer as the denoiser](../../handbook/lab07-transformer-denoiser.md) in the handbook, before you
 # start
 
@@ -61,14 +61,13 @@ print(type(pipe).__name__, "·", type(network).__name__, "·", type(pipe.schedul
 # | what is predicted? | noise | velocity |
 # | what is guidance? | two rows of one batch | a number that the network gets as input, or two passes |
 #
-# Diffusion does not mean UNet. The loop, the latents and the VAE are as before. *Velocity* needs one more
-# formula, the straight line from the clean latents $x_0$ to noise $\epsilon$:
+# Diffusion does not mean UNet. The loop, the latents and the VAE are as before. *Velocity* needs three short
+# formulas: a straight line from clean latents $x_0$ to noise $\epsilon$, its direction, a step along it:
 #
 # $$x_\sigma = (1-\sigma)\,x_0 + \sigma\,\epsilon \qquad v = \epsilon - x_0 \qquad
 # x_{\sigma'} = x_\sigma + (\sigma' - \sigma)\,v$$
 #
-# The network answers with the *velocity* $v$, the direction of that line. A step moves along it from one
-# noise level to the next.
+# The network answers with the *velocity* $v$. A step moves from one noise level to the next.
 
 # %%
 config = network.config
@@ -101,13 +100,14 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, guidance_scale {GUIDANCE}, {TEXT} t
 #
 # *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# **Before you run anything**, write a function that says what a traced run shows at the transformer. It is
-# graded on sizes that this notebook never makes.
+# **Before you run anything further**, write a function that says what a traced run shows at the transformer.
+# It is graded on sizes that this notebook never makes.
 #
 # `forecast(prompts, height, width, steps, text_tokens, true_cfg_scale, negative_prompt)`: the sides are in
 # pixels, multiples of 16; `negative_prompt` is a `str` or `None`. The VAE's latents have 4 channels, and an
 # eighth of each side. The pipeline uses *true* classifier-free guidance when `true_cfg_scale > 1` **and**
-# there is a negative prompt; then it calls the transformer twice in each step, one call after the other.
+# there is a negative prompt (an empty one counts); then it calls the transformer twice in each step, one call
+# after the other.
 # (`guidance_scale` is different: a number that each call gets as input.) Returns a `dict`:
 #
 # | key | meaning |
@@ -172,7 +172,8 @@ image
 # * **`_pack_latents`** makes tokens from the grid, and **`_prepare_latent_image_ids`** records the row and
 #   column of each token. Until `_unpack_latents` only these ids say where a token is;
 # * **`transformer.pos_embed`** gets the ids of text *and* picture, in this order;
-# * **`transformer_blocks`** return two tensors (text and picture), and `single_transformer_blocks` take two;
+# * **`transformer_blocks`** return two tensors (text and picture), and `single_transformer_blocks` take two
+#   (each joins the two on entry and cuts them apart at the end);
 # * the transformer's output has the shape of the picture's tokens: a velocity for each. Pixels come after the
 #   loop.
 
@@ -521,8 +522,8 @@ with when_written("double_block"):
 #
 # *difficulty 2 of 3 · 5 minutes · 3 points*
 #
-# A large picture still shows its layout at noise levels at which a small one has lost it, because more pixels
-# show the same thing. So FLUX moves its noise levels toward the noisy end, and farther for more tokens.
+# The same noise level hides less of a large picture, because more pixels show the same thing. So FLUX moves
+# its noise levels toward the noisy end, and farther for more tokens.
 #
 # `flow_sigmas(steps, tokens)` returns a `list` of `steps + 1` floats:
 #
@@ -622,8 +623,8 @@ for name, scales in {"embedded 1": {"guidance_scale": 1.0}, "embedded 3.5": {},
 filmstrip(list(shown.values()), list(shown), title="A scale as an input costs no call", size=2.2)
 
 # %% [markdown]
-# With an embedded scale of 1 there is no guidance, and the picture shows it. With 3.5 the picture is repaired
-# at the same cost. True guidance repairs it, too, with twice the calls, and it can use a negative prompt.
+# With an embedded scale of 1 there is no guidance, and the picture shows it. With 3.5 it follows the prompt,
+# at the same cost. So it does with true guidance, for twice the calls; that can use a negative prompt.
 
 # %% [markdown]
 # ### Exercise 6 · A fault that changes no shape
@@ -633,8 +634,8 @@ filmstrip(list(shown.values()), list(shown), title="A scale as an input costs no
 # You get a `FluxPipeline` with one fault. Which fault depends on your `LEARNER`. The pipeline raises no
 # error, and all shapes are right. Both runs below use the bundled model on the CPU, with the same prompt and
 # noise. `recorded` returns the trace, the picture, and a list of (boundary, tensors that came out of it), in
-# the run's order. `first_difference` compares the **values** and returns the first boundary at which they
-# differ, and the first tensors there that differ.
+# the run's order. `first_difference` compares the **values**. It returns the name of the first boundary at
+# which they differ, and the first two tensors there that do, healthy and suspect.
 
 # %%
 from inferlab.lab.kits.pipelines.misbuilt import first_difference, misbuilt, recorded
@@ -672,8 +673,8 @@ filmstrip([healthy_picture, sick_picture], ["healthy", "suspect"], size=2)
 # you found.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# Which faults begin at this boundary? Ids: all zeros, or exchanged? Noise levels: is the second one
-# <code>1 - 1/4</code>?
+# Which faults begin at this boundary? Ids: all zeros, or exchanged? Noise levels: <code>recorded</code> makes
+# four steps; is the second level <code>1 - 1/4</code>?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -737,8 +738,8 @@ words
 
 # %% [markdown]
 # *difficulty 2 of 3 · 6 minutes · 4 points.* The cell shows how it reads each line, and that reading is
-# graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
-# that the cell cannot read is graded by a person.
+# graded when you hand in. `denoiser` needs two sentences, `text` and `guidance` three; a false one costs the
+# field's point. A line that the cell cannot read is graded by a person.
 
 # %% explain="denoiser-in-words" difficulty=2 minutes=6
 # %%explain denoiser-in-words

@@ -4,7 +4,7 @@
 # Lab 17 stored weights as codes, and restored them before it multiplied. Here both sides of a product are
 # codes, and codes are multiplied.
 #
-# **Time** 50 to 60 minutes · **Points** 16, of which 6 are practice · **Reading**
+# **Time** 60 to 85 minutes · **Points** 16, of which 6 are practice · **Reading**
 # [Low precision](../../handbook/lab24-low-precision.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -61,7 +61,7 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 # darker.](../../handbook/figures/lab24-scales.svg)
 #
 # *From the handbook.* An **outlier** is a number far larger than the rest. Outliers stand in a column of the
-# activations; scales stand at rows.
+# activations, and there in few tokens; scales stand at rows.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -75,13 +75,13 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 # head. `heads / kv_heads` query heads share a key/value head, and read its keys once. Every operand is read
 # once, and every result is written once.
 #
-# **Before you run anything**, write what such a product gains. Other sizes are graded, too.
+# **Before you run anything further**, write what such a product gains. Other sizes are graded, too.
 #
 # | argument | meaning |
 # |---|---|
 # | `product` | `"linear"` or `"scores"` |
 # | `sequences`, `tokens` | sequences, and new tokens of each: the prompt's in prefill, 1 in decode |
-# | `bits` | tuple: bits of activations or queries, bits of weights or keys; 16, 8 or 4 |
+# | `bits` | `(left, right)`, each 16, 8 or 4: bits of activations or queries, and bits of weights or keys |
 # | `sizes` | `dict`: `"rows"`, `"columns"`, or `"heads"`, `"kv_heads"`, `"head_dim"`, `"keys"` (of each sequence; no mask) |
 # | `machine` | `dict`: `"16-bit"` and `"8-bit"`, operations a second; `"bandwidth"`, bytes a second |
 #
@@ -326,8 +326,8 @@ check.score()
 
 # %% [markdown]
 # torch has the product of codes as one operation, `torch._int_mm`. Is yours the same, and what does W8A8 do
-# to the model? `with_product` copies the model with another product in all linear layers of its decoder
-# layers:
+# to the model? `with_product(model, f)` returns a copy of the model whose decoder layers compute each linear
+# layer by `f(name, x, w)`:
 
 # %% tags=["demo"]
 def off(product, some_model=model):
@@ -389,9 +389,10 @@ print("without an outlier:", ", ".join(f"{name} off by {(form(x, x.abs().amax())
 #
 # No scale can follow an input channel. But a channel's size can be moved into the weights: divide the
 # activations of channel $i$ by a factor $f_i$, and multiply the weights that read it by $f_i$. Do the
-# division once, in the weights **before**, and the running model has nothing more to do. Before `q_proj` they
-# are a norm's weight. Before `down_proj` they are rows of `up_proj`: its input is `up_proj`'s output times a
-# gate. Matrices that read the same channels (`q_proj`, `k_proj`, `v_proj` after one norm) share the factor.
+# division once, in the weights **before**, and the running model has nothing more to do. The weights before
+# `q_proj` are a norm's. Those before `down_proj` are the rows of `up_proj`, because `down_proj`'s input is
+# `up_proj`'s output times a gate. Matrices that read the same channels (`q_proj`, `k_proj`, `v_proj` after
+# one norm) share the factor.
 #
 # Write `smooth(before, after, reach, alpha)`:
 #
@@ -402,7 +403,7 @@ print("without an outlier:", ", ".join(f"{name} off by {(form(x, x.abs().amax())
 # | `reach` | `(channels,)`: the largest absolute activation that was seen in each channel |
 # | `alpha` | how much is moved: 0 to 1 |
 #
-# With $s_i$, the largest absolute weight of channel $i$ in **all** of `after`:
+# With $s_i$ (`span` in the code), the largest absolute weight of channel $i$ in **all** of `after`:
 #
 # $$f_i = \text{reach}_i^{\,\alpha} / s_i^{\,1-\alpha}$$
 #
@@ -597,7 +598,7 @@ check.score()
 #
 # (Practice.) In 4 bits, rounding each weight to the nearest code is not best for the **product**. **GPTQ**
 # rounds one column of $w$ after the other. Rounding column $i$ changes it from $w_i$ to $\hat w_i$; its error
-# is $m = w_i - \hat w_i$. The later columns $F$, not yet rounded, then change so that the product is off as
+# is $m = w_i - \hat w_i$. The columns after $i$, together $F$, then change so that the product is off as
 # little as possible. That works as far as their inputs are correlated with input $i$. It is least squares,
 # with $H = X^\top X$ of calibration inputs $X$:
 #
@@ -743,8 +744,8 @@ with when_written("verdict"):
 
 # %% [markdown]
 # In a batch many tokens share a weight. Sequences share no keys, so in decode keys in fewer bits gain in a
-# batch of any size. (The scores of a prefill take as long as writing them takes. The kernel of lab 22 does
-# not write them.)
+# batch of any size. (A prefill's scores take about as long as writing them, always in 16 bits: both in FP8
+# gain only 1.02. The kernel of lab 22 does not write them.)
 
 # %% [markdown]
 # ### On a GPU (optional)
@@ -790,9 +791,9 @@ else:
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 6 minutes · 3 points.* When you run it, the cell shows how each line is read. Just that
-# reading is graded when you hand in. One false sentence in a field costs what the field is worth, so say what
-# you know. A line that cannot be read waits for a person.
+# *difficulty 1 of 3 · 6 minutes · 3 points.* The cell shows how each line is read, and that is graded when
+# you hand in. A field of sentences is worth a third of a point; one false sentence costs it. `axis`,
+# `smoothing` and `speed` need three sentences, the others two. A line that cannot be read waits for a person.
 
 # %% explain="in-few-bits" difficulty=1 minutes=6
 %%explain in-few-bits

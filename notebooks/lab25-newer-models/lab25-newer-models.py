@@ -5,7 +5,7 @@
 # states replace keys and values. A model drafts its own next tokens. You count what each change reads and
 # keeps, write two routers and latent attention by hand, and find a broken router.
 #
-# **Time** 50 to 60 minutes · **Points** 16, of which 4 are practice · **Reading**
+# **Time** 60 to 85 minutes · **Points** 16, of which 4 are practice · **Reading**
 # [Newer models](../../handbook/lab25-newer-models.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -56,7 +56,7 @@ for kind in ("mixtral", "qwen3_moe", "deepseek_v3"):
 # ![Share of a layer's experts that a pass reads, against the tokens in the pass, for three published models.
 # All three curves begin low and reach almost everything.](../../handbook/figures/lab25-experts.svg)
 #
-# *From the handbook.*
+# *From the handbook.* The more tokens share a pass, the more of the experts it reads.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -144,7 +144,8 @@ for boundary in run.boundaries:
 # the experts' activation function, gets 256 rows: 4 for each token, however many experts there are.
 #
 # **Reconcile:** `Routers` notes what each router decides. 64 rows of 12 tokens go through the model at once.
-# The tokens at one place of the first `batch` rows stand for a decode step. How many experts do they use?
+# Take one position of the 12 and the first `batch` rows: these `batch` tokens are what one decode step would
+# have. How many experts do they use?
 
 # %%
 with Routers(sparse) as routers:
@@ -163,8 +164,9 @@ print(f"layer 0: an expert gets {loads.min()} to {loads.max()} of {loads.sum()} 
 
 # %% [markdown]
 # At batch 64 nearly every one of these 32 experts is read. An expert's **load** is the number of choices that
-# it gets. Loads are uneven, so the counts stay below those of equal choices. Some systems give each expert a
-# **capacity**, such as 1.25 times the even share, and drop choices beyond it. The library drops nothing.
+# it gets. Loads are uneven, so several tokens use fewer than your forecast, which assumed equal choices. Some
+# systems give each expert a **capacity**, such as 1.25 times the even share, and drop choices beyond it. The
+# library drops nothing.
 
 # %% [markdown]
 # ## 4 · Read
@@ -319,9 +321,9 @@ with when_written("route", "route_in_groups"):
 # %% [markdown]
 # ### A window forgets
 #
-# A Mistral has two layers and a window of 8: each token sees 8 tokens, itself included. Another token takes
-# the first of 40 places. At which positions do the logits change? And in a Gemma 2, where every second
-# layer sees all tokens?
+# A Mistral has two layers and a window of 8: each token sees 8 tokens, itself included. We change the
+# first of 40 tokens. At which positions do the logits change? And in a Gemma 2, where every second layer sees
+# all tokens?
 
 # %%
 ids = some_tokens(1, 40, 1)
@@ -339,8 +341,8 @@ for kind in ("mistral", "gemma2"):
     print(f"{kind:8} positions 0 to {changed(kind).max()} change")
 
 # %% [markdown]
-# Each layer with a window of `W` carries what a token says at most `W - 1` positions on. Later
-# tokens cannot find out. One layer that sees everything brings it back. So many models mix the two.
+# Each layer with a window of `W` carries what a token says at most `W - 1` positions on. Later tokens know
+# nothing of it. One layer without a window is enough to change that. So many models mix the two.
 #
 # ### Exercise 3 · The cache of six models
 #
@@ -363,9 +365,9 @@ for name, kind in PUBLISHED.items():
 # | layer | keeps for each sequence |
 # |---|---|
 # | `"full_attention"` | keys and values of all tokens, each `head_dim` numbers for each key/value head |
-# | `"sliding_attention"` | the same of the newest tokens: section 4 says how many |
-# | either, with a `kv_lora_rank` | the two things that section 4 shows, instead of keys and values |
-# | `"linear_attention"` | for any `tokens`, input and a state. Input: `linear_conv_kernel_dim` numbers for each channel of queries, keys (both have the key heads' size) and values. State: for each value head a matrix, key `head_dim` by value `head_dim`, **always in 4-byte numbers** |
+# | `"sliding_attention"` | the same of the newest `sliding_window - 1` tokens |
+# | either, with a `kv_lora_rank` (other models lack it) | for each token one latent and one rotary key (section 4) instead of keys and values |
+# | `"linear_attention"` | a state, however many tokens: for each value head a matrix, key `head_dim` by value `head_dim`, **always in 4-byte numbers**; and the input (given) |
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -463,7 +465,8 @@ for name, kind in PUBLISHED.items():
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>query = q_nope @ up_k</code>; the scores are <code>query @ latent.T + q_rope @ k_rope.T</code>, times
+# <code>up_k, up_v = matrices.split([nope, matrices.shape[1] - nope], 1)</code>; <code>query = q_nope @
+# up_k</code>; the scores are <code>query @ latent.T + q_rope @ k_rope.T</code>, times
 # the scale; the output is <code>scores.softmax(-1) @ latent @ up_v.mT</code>.
 # </details>
 
@@ -545,10 +548,10 @@ with when_written("absorbed"):
 # *difficulty 2 of 3 · 6 minutes · 2 points*
 #
 # Before each pass, prompt lookup takes the last `ngram` tokens of the text so far and looks for them
-# earlier in the text; the two may overlap. The **first** place (from the left) counts. The tokens behind it
-# are the draft: at most `ahead`, and none beyond the text so far. If there is no place, it tries one token
-# less, down to one. If there is still none, it drafts nothing. The target keeps the drafted tokens before
-# the first one that it would not write itself, and adds one token of its own.
+# earlier in the text; the two may overlap. The **first** place (from the left) counts. The tokens that
+# follow that place are the draft: at most `ahead`, and none beyond the text so far. If there is no place, it
+# tries one token less, down to one. If there is still none, it drafts nothing. The target keeps the drafted
+# tokens before the first one that it would not write itself, and adds one token of its own.
 #
 # The target is greedy, so it writes a fixed text. `text` is a list of token ids: `prompt` tokens of the
 # prompt, then what the target writes. Write `lookup(text, prompt, ngram, ahead, passes)`: a list with
@@ -639,8 +642,7 @@ for kind, (tokens, rounds) in runs.items():
 # In this Mixtral the router of one layer is broken, in a way that depends on your name. No error is raised. A
 # sound router computes a softmax over 8 logits, chooses the 2 experts with the largest, and divides their two
 # weights by their sum. 96 tokens make 192 choices, so an even load is 24. The cell shows what each layer's
-# router did, of its first three tokens and of all. **In one layer something is not so. Find it before you
-# read on:**
+# router did, of its first three tokens and of all. **Find the broken layer before you read on:**
 
 # %%
 mixtral = tiny("mixtral")
@@ -661,7 +663,7 @@ for number, one in enumerate(suspect.calls):
 # %% [markdown]
 # | fault | what the router does |
 # |---|---|
-# | `"collapsed"` | every token chooses the same expert, among others |
+# | `"collapsed"` | every token chooses the same expert, among others; its logit is among the largest |
 # | `"unnormalized"` | a token's weights are not divided by their sum |
 # | `"uniform"` | all weights are equal |
 # | `"shifted"` | the work goes to other experts than those with the largest logits |
@@ -731,9 +733,9 @@ check.score()
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 6 minutes · 3 points.* When you run the cell, it shows how each line is read. Only
-# that reading is graded. One false sentence in a field costs what the field is worth, so say what you know.
-# A line that is not read waits for a person.
+# *difficulty 1 of 3 · 6 minutes · 3 points.* The cell shows how each line is read, and only that is graded.
+# A field is worth half a point. Each field of sentences needs three; one false sentence costs the field. A
+# line that is not read waits for a person.
 
 # %% explain="newer-in-words" difficulty=1 minutes=6
 %%explain newer-in-words
@@ -784,13 +786,12 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# * **A sparse model reads few experts for one token, and nearly all for 64.** A pass that checks a
-#   draft is a small batch, too.
+# * **A sparse model reads few experts for one token, and nearly all for 64.**
 # * **More experts do not cost a token more.** It chooses `k` of them. What grows is the memory held.
 # * **A window forgets.** What leaves it reaches later tokens only through layers, `W - 1` positions each.
 # * **A latent cache stores no head's keys**, whatever the tensor's name says. It stores what they are made
 #   from, and one rotary key, once for all heads.
-# * **The bias of DeepSeek's router chooses, and does not weigh.** It evens out the loads.
+# * **The bias of DeepSeek's router chooses, and does not weigh.**
 # * **A draft from the text pays where the text repeats itself.**
 
 # %% [markdown]
