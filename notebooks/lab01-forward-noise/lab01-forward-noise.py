@@ -5,8 +5,8 @@
 # training examples with a real `StableDiffusionPipeline`, measure how much of a picture is left at each
 # level, and find out why a colleague's training pairs teach nothing.
 #
-# **Time** 35 to 45 minutes · **Points** 14, of which 5 are practice · **Reading** [Forward
-# noise](../../handbook/lab01-forward-noise.md) in the handbook, before you start
+# **Time** 40 to 50 minutes without the reading · **Points** 14, of which 5 are practice (exercises 2 and 4) ·
+# **Reading** [Forward noise](../../handbook/lab01-forward-noise.md) in the handbook, before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -68,22 +68,21 @@ for t in (0, 250, 500, 750, 999):
 #
 # *From the handbook.* Left: each mixture is a point; the two weights are its coordinates. Diffusion moves
 # along an arc, flow matching along a line. On one ray from the origin, the ratio of the weights is the same.
-# Right: the signal-to-noise ratio, the square of that ratio, along four schedules. Only two curves leave the
-# plot at the bottom.
+# Right: the signal-to-noise ratio, the square of that ratio, along four schedules. Only cosine and
+# zero-terminal leave the plot at the bottom.
 
 # %% [markdown]
 # ## 2 · Predict
 #
 # A training step takes a batch of pictures with captions. For each picture it draws a `t`. It encodes the
-# pictures, adds noise, and asks the UNet which noise was added. (Real training then compares, and updates the
-# weights. We do not.)
+# pictures, adds noise, and asks the UNet which noise was added. (Real training then updates the weights.)
 #
 # ### Exercise 1 · What does a training step call?
 #
 # *difficulty 1 of 3 · 4 minutes · 3 points*
 #
-# **Before you run anything**, write a function that says what a *trace* of such a step will show: a record of
-# every call, with its inputs and outputs. It is graded on steps that this notebook never makes.
+# **Before you run anything further**, write a function that says what a *trace* of such a step will show: a
+# record of every call, with its inputs and outputs. It is graded on steps that this notebook never makes.
 #
 # | argument | meaning |
 # |---|---|
@@ -155,7 +154,8 @@ step_trace.table(level=1)
 # (The encoder gives 8 channels: a mean and a log-variance for each of 4. We took the mean, so that everybody
 # gets the same numbers; training draws a sample.)
 #
-# **Reconcile.** Put your forecast beside the trace. Where they differ, the trace is right.
+# **Reconcile.** Put `forecast([60, 500, 940], 128, 128)` beside the trace. Where they differ, the trace is
+# right.
 
 # %% tags=["demo"]
 for name in ("vae.encode", "scheduler.add_noise", "unet", "scheduler.step"):
@@ -210,7 +210,7 @@ filmstrip(picture(noisy), labels, "One picture gives an example at every level")
 # %% [markdown]
 # ## 4 · Read
 #
-# Now the same arithmetic in the installed diffusers. First `add_noise`:
+# The same arithmetic in the installed diffusers:
 
 # %% jupyter={"source_hidden": true}
 from inferlab.lab import show_source
@@ -232,8 +232,8 @@ show_source(
 )
 
 # %% [markdown]
-# And the same thing for **flow matching** (FLUX, Stable Diffusion 3, Wan), where the path from picture to
-# noise is a straight line:
+# The same for **flow matching** (FLUX, Stable Diffusion 3, Wan), where the path from picture to noise is a
+# straight line:
 
 # %% jupyter={"source_hidden": true}
 show_source(
@@ -253,8 +253,8 @@ show_source(
 # | diffusion | $\sqrt{\bar\alpha_t}$ | $\sqrt{1-\bar\alpha_t}$ | the squares | $v = \sqrt{\bar\alpha_t}\,\epsilon - \sqrt{1-\bar\alpha_t}\,x_0$ |
 # | flow matching | $1 - \sigma$ | $\sigma$ | the weights | $u = \epsilon - x_0$ |
 #
-# Divide a diffusion mixture by the sum of its two weights, and it lies on the line: the same ratio, another
-# size.
+# Diffusion's `x_t / (signal + sigma)` is a flow-matching mixture, with weight `sigma / (signal + sigma)` for
+# the noise.
 
 # %% [markdown]
 # ## 5 · Build
@@ -389,8 +389,8 @@ def colleague_pair(clean, noise, timesteps, betas):
     return torch.stack(rows), noise
 
 # %% [markdown]
-# The shapes are right, and the result looks like noise. But look at its size, and at the trained UNet's loss
-# (the mean square of answer minus target; an answer of all zeros has about 1):
+# The shapes are right. But look at the standard deviation, and at the trained UNet's loss (the mean square of
+# answer minus target; a UNet that always answered 0 would have about 1):
 
 # %% tags=["demo"]
 betas = pipe.scheduler.betas.to(lab.device)
@@ -485,11 +485,11 @@ with when_written("training_pair"):
 # $$x_t = \text{signal}\;x_0 + \text{sigma}\;\epsilon \qquad\qquad y = p\,x_0 + q\,\epsilon$$
 #
 # These are **two equations for two unknowns**. The function solves them, and mixes $x_0$ and $\epsilon$ with
-# the weights of the language that is `wanted`. `signal` and `sigma` are two `float`, the weights in $x_t$, of
-# the diffusion mixture or of the line. Fill the two gaps:
+# the weights of the language that is `wanted`. `signal` and `sigma`, two `float`, are the weights in $x_t$,
+# from either row of section 4's table. Fill the two gaps:
 #
 # * `weights`, the $(p, q)$ of each language, a `dict` with four entries;
-# * where the two equations do not determine the unknowns, raise `ValueError`.
+# * where the two equations do not determine the unknowns, raise `ValueError` (also if `wanted` is `spoken`).
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -558,7 +558,7 @@ with when_written("translate_to"):
 
 # %% [markdown]
 # At 60 the guess is the picture. At 940 it is an average of all that the caption allows. So one answer is not
-# yet a picture. Lab 02 continues from here.
+# yet a picture (lab 02).
 #
 # The `ValueError`: at a zero-terminal schedule's last `t`, $x_t$ *is* the noise. A network that answers with
 # the noise only repeats its input, and says nothing about the picture. So a model for such a schedule is
@@ -630,10 +630,10 @@ check.score()
 #   and 04, which goes the other way and needs the network.
 # * **`t` is a row of a table.** It counts neither pictures nor steps that were taken. In another schedule the
 #   same row is another noise level; compare signal-to-noise ratios instead.
-# * **Noise is not added step after step.** Many small steps with fresh noise reach the same level, but then
-#   nobody knows which noise is in $x_t$, and that noise is the target. One sum gives both.
+# * **Noise is not added step after step.** Many small steps with fresh noise reach the same level, but the
+#   noise in $x_t$ is then a mixture of all draws, not the one that is returned.
 # * **The last `t` need not be pure noise.** The table's last entry says how much is left. Of
-#   the tables here, one ends at 0.
+#   `all_tables()`, one ends at 0, cosine nearly.
 # * **Diffusion and flow matching mix the same two things.** In diffusion the squares of the weights add up to
 #   1, in flow matching the weights do. At the same ratio, the two mixtures differ only in size.
 # * **Four languages, one content.** With $x_t$, each answer can be translated. The exception is `epsilon` at

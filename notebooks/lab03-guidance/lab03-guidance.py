@@ -5,9 +5,8 @@
 # does to a run, read where the library handles it, write its arithmetic, measure what it improves and what it
 # spoils, and switch it off in the middle of a run.
 #
-# **Time** 35 to 45 minutes, and 15 more for what is optional · **Points** 12, of which 3 are practice
-# (exercise 2) · **Reading**
-# [Guidance](../../handbook/lab03-guidance.md) in the handbook, before you start
+# **Time** 40 to 50 minutes without the reading, 15 more for what is optional · **Points** 12, of which 3 are
+# practice (exercise 2) · **Reading** [Guidance](../../handbook/lab03-guidance.md), before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -83,8 +82,8 @@ first = noise_for(1)
 #
 # *difficulty 2 of 3 · 5 minutes · 3 points*
 #
-# **Before you run anything**, write a function that says what a traced call of this pipeline will show. It is
-# graded on runs that this notebook never makes.
+# **Before you run anything further**, write a function that says what a traced call of this pipeline will
+# show. It is graded on runs that this notebook never makes.
 #
 # | argument | meaning |
 # |---|---|
@@ -149,7 +148,7 @@ run.table(level=1)
 #   change;
 # * **count the guided passes.** We asked for half of six, which is three. There are four. Section 4 says why.
 #
-# **Reconcile.** Put your forecast beside the trace. Where they differ, the trace is right.
+# **Reconcile.** Put `forecast(1, 6, 4.0, guided=4)` beside the trace. Where they differ, the trace is right.
 
 # %% tags=["demo"]
 print("text_encoder  ", len(run.find("text_encoder")), "calls")
@@ -229,7 +228,7 @@ show_source(
     rescale_noise_cfg,
     {
         "std_text = noise_pred_text.std(dim=list(range(1, noise_pred_text.ndim)), keepdim=True)":
-            "The size of the answer with the prompt: one number for each sample.",
+            "The standard deviation, here called size, of the answer with the prompt, for each sample.",
         "noise_pred_rescaled = noise_cfg * (std_text / std_cfg)":
             "Same direction as the guided answer, same size as the one with the prompt.",
         "noise_cfg = guidance_rescale * noise_pred_rescaled + (1 - guidance_rescale) * noise_cfg":
@@ -264,7 +263,7 @@ show_source(
 #
 # `guide(uncond, cond, scale, rescale=0.0)` returns the guided answer. The three tensors have the shape
 # `(B, C, H, W)`, and `scale` may be any number: 0, 0.5 and 1 as well. `rescale` is `guidance_rescale`: with 0
-# nothing is rescaled. **Each picture of the batch is rescaled by its own sizes.**
+# nothing is rescaled. **Each picture of the batch is rescaled by its own sizes** (standard deviations).
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -309,13 +308,13 @@ check.score()
 
 # %% [markdown]
 # **Why is guidance off at `s = 1`?** Multiply out: $\text{uncond} + 1\,(\text{cond} - \text{uncond}) =
-# \text{cond}$. The result is `cond`, so the pipeline does not compute `uncond`. (Below 1 it does not, either,
-# but there the formula gives something else.)
+# \text{cond}$. The result is `cond`, so the pipeline does not compute `uncond`. (Below 1 the pipeline gives
+# `cond`, too. There the formula would give another result.)
 #
 # ### More is better?
 #
-# Now measure. The bundled model comes with a checker that looks at the pixels and says whether a picture
-# shows what its caption says. Three questions at each scale, always from the same noise:
+# The bundled model comes with a checker that says from the pixels whether a picture shows its caption. Three
+# questions at each scale, always from the same noise:
 #
 # * **right**: in how many of the pictures does the checker see one red circle and nothing else?
 # * **saturation**: how far apart are the strongest and the weakest of a pixel's three colors, on average?
@@ -342,7 +341,7 @@ for scale, images in at_scale.items():
           f"variety {variety:.3f}")
 shown = [image.permute(1, 2, 0).numpy() for scale in (1, 4, 16) for image in at_scale[scale][:3]]
 filmstrip(shown, [f"s = {scale}" for scale in (1, 4, 16) for _ in at_scale[scale][:3]],
-          "At 1 too little, at 4 right, at 16 too much: color, sameness, errors", size=1.1)
+          "1: too little guidance. 4: right. 16: strong color, sameness, errors", size=1.1)
 
 # %% [markdown]
 # From 1 to 4 guidance repairs pictures. From 4 to 16 saturation rises, the pictures become alike, and most
@@ -413,8 +412,8 @@ except RuntimeError as error:
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# When the pass was guided and <code>i + 1 == int(n * stop)</code>, return <code>1.0</code> and the second
-# half, <code>prompt_embeds.chunk(2)[1]</code>. The embeddings must be cut only once.
+# When <code>scale &gt; 1</code> (a pass without guidance has no negative half to cut) and
+# <code>i + 1 == int(n * stop)</code>, return <code>1.0</code> and <code>prompt_embeds.chunk(2)[1]</code>.
 # </details>
 
 # %% exercise="after-pass" provides=["after_pass"] difficulty=3 minutes=8
@@ -467,9 +466,9 @@ with when_written("after_pass"):
 #
 # Say what guidance is, and what you measured. In the fields `guidance`, `scale` and `larger` you write short
 # sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row and, if you
-# like, entries of a row `may follow`. In `calls` and `rows` you type how often the UNet ran in **your traced
-# run** of section 3, and how many rows it got in all these calls together. Lines that begin with `#` are your
-# own notes.
+# like, entries of a row `may follow`. In `scale`, `guidance` and `a scale of #` mean the formula,
+# `the pipeline` the library's code. In `calls` and `rows` you type how often the UNet ran in **your traced
+# run** of section 3, and how many rows it got in all these calls. Lines that begin with `#` are notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
@@ -531,14 +530,14 @@ check.score()
 # * **The scheduler is not changed.** It gets one `noise_pred` a pass, at the same timesteps as without
 #   guidance.
 # * **At `s = 1` guidance is off by arithmetic.** The formula gives `cond` there, so diffusers does not
-#   compute `uncond`. Below 1 it does the same by decision: the formula would give something else there.
-# * **One call with two rows, or two calls with one row:** the same answers apart from rounding, and the same
-#   work. One call needs more memory at once; two calls read the weights twice.
+#   compute `uncond`. Below 1 diffusers gives `cond`, too; the formula would not.
+# * **One call with two rows, or two calls with one row** (section 8): the same answers apart from rounding,
+#   and the same work. One call needs more memory at once; two calls read the weights twice.
 # * **A negative prompt is no filter.** It takes the empty prompt's place in the formula, and does nothing
 #   when guidance is off.
 # * **More is not better.** At large scales colors are too strong, pictures become alike, and many are wrong
 #   again.
-# * **Guidance can stop.** From then on a pass costs half. Measure which passes need it.
+# * **Guidance can stop.** From then on a pass costs half. Section 8 measures which passes need it.
 
 # %% [markdown]
 # Flashcards on diffusion, for now or for another day. Some belong to later labs:
@@ -557,7 +556,7 @@ show_cards("diffusion")
 #
 # ### The pipeline at 1 and at 0.5
 #
-# Here is a loop around your `guide`. With it we can also use scales at which the pipeline does not guide:
+# A loop around your `guide` can also use scales at which the pipeline does not guide:
 
 # %%
 from functools import cache
@@ -629,7 +628,7 @@ print(f"largest difference between the answers: {gap:.1e}")
 # %% [markdown]
 # The answers are the same apart from rounding. So is the number of rows, and with it the work. One call reads
 # the weights once and holds the activations of both rows; two calls read the weights twice and hold the
-# activations of one row at a time. (Which is faster depends on the device: times are not graded.)
+# activations of one row at a time.
 
 # %% [markdown]
 # ### Rescaling

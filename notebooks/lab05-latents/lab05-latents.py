@@ -6,9 +6,8 @@
 # find out what the four channels are and what the number 0.18215 is for, see which part removes noise, and
 # repair a colleague's inpainting.
 #
-# **Time** 35 to 45 minutes, and 15 more for what is optional · **Points** 14, of which 4 are practice
-# (exercise 2) · **Reading**
-# [Latents](../../handbook/lab05-latents.md) in the handbook, before you start
+# **Time** 45 to 60 minutes without the reading, 15 more for what is optional · **Points** 14, of which 4 are
+# practice (exercise 2) · **Reading** [Latents](../../handbook/lab05-latents.md), before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -47,7 +46,7 @@ vae = pipe.vae
 # A VAE is two networks, an encoder and a decoder. VAE and denoiser must agree on four things. We call them
 # the **contract**:
 #
-# | clause | meaning | set by |
+# | clause | meaning | found in |
 # |---|---|---|
 # | **size** | one place of the latents for each 8x8 pixels | the number of `block_out_channels` |
 # | **channels** | how many numbers a place has | `latent_channels` |
@@ -79,8 +78,8 @@ for name in ("latent_channels", "scaling_factor", "shift_factor", "sample_size")
 #
 # *difficulty 1 of 3 · 4 minutes · 3 points*
 #
-# **Before you run anything**, write a function that says what a trace of such a call will show. It is graded
-# on calls that this notebook never makes.
+# **Before you run anything further**, write a function that says what a trace of such a call will show. It is
+# graded on calls that this notebook never makes. Not every argument matters.
 #
 # | argument | meaning |
 # |---|---|
@@ -146,7 +145,7 @@ run.table(level=2)
 # * **`scheduler.add_noise`** works on latents. No noise is added to pixels;
 # * **`vae.decode`** comes once, after the loop.
 #
-# **Reconcile.** Put your forecast beside the trace. Where they differ, the trace is right.
+# **Reconcile.** Put `forecast(2, 128, 128, 5)` beside the trace. Where they differ, the trace is right.
 
 # %% tags=["demo"]
 for name in ("vae.encode", "vae.decode"):
@@ -203,7 +202,6 @@ filmstrip([shown(original[0]), *grey], ["picture", *(f"channel {i}" for i in ran
 # %% [markdown]
 # The **places** are the picture's: what is on the left in the picture is on the left in the latents. The
 # **channels** are no colors. A place describes 8x8 pixels in four numbers; training decided what they mean.
-# (Section 8 edits latents like a picture.)
 
 # %%
 def decode(latents):
@@ -270,13 +268,13 @@ show_source(
 # | function | gets | returns |
 # |---|---|---|
 # | `measure(latents)` | a VAE's latents, `(B, C, h, w)` | the `scale`, a `float`, that brings them to a standard deviation of 1 |
-# | `to_model(moments, draw, shift, scale)` | an encoder's output, `(B, 2C, h, w)`; `draw`, noise of shape `(B, C, h, w)` for a sample, or `None` for the mode | the denoiser's latents, `(B, C, h, w)` |
+# | `to_model(moments, draw, shift, scale)` | an encoder's output, `(B, 2C, h, w)`; `draw`, noise of shape `(B, C, h, w)` for a sample, or `None` for the mode (here: the mean) | the denoiser's latents, `(B, C, h, w)` |
 # | `to_vae(latents, shift, scale)` | the denoiser's latents | the VAE's latents, of the same shape |
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# The mode is the most likely value; for a normal distribution it is the mean. Does a large standard deviation
-# need a large or a small factor? And `to_vae` must undo the last operation of `to_model` first.
+# Does a large standard deviation need a large or a small factor? And `to_vae` must undo the last operation of
+# `to_model` first.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -361,7 +359,7 @@ for name, its in {"this config": vae.config, "SD 1.5": VAE, "SDXL": XL_VAE, "FLU
 #
 # Here you make the figure of section 1: noise is added to the denoiser's latents. For the second row the
 # UNet is asked once, at the `t` that has this noise level, and its guess of the clean latents is decoded.
-# (The cell is folded: most of it draws.)
+# (The cell is folded: most of it draws. +10 dB under a picture: a tenth of the mean squared error.)
 
 # %% tags=["demo"] jupyter={"source_hidden": true}
 from inferlab.lab.kits.pipelines.picture_rows import picture_rows
@@ -391,7 +389,7 @@ with when_written("to_model", "to_vae"):
         {name: [shown(x[0]) for x in row] for name, row in rows.items()},
         [f"noise {sigma:g}" for sigma in sigmas],
         {name: [f"{psnr(x, original[:1]):.1f} dB" for x in row] for name, row in rows.items()},
-        "The decoder draws the noise; the UNet removes it"))
+        "The decoder draws the noise; the UNet predicts it"))
 
 # %% [markdown]
 # A little noise hardly changes the decoded picture. More noise is **drawn**, as blotches of color. The UNet
@@ -402,8 +400,8 @@ with when_written("to_model", "to_vae"):
 #
 # Tiling decodes a picture in overlapping pieces, to save memory (lab 10). Our two scenes side by side, one
 # light, one dark, are twice as wide as a tile. We decode them whole, and in tiles. In the decoder, each
-# `GroupNorm` subtracts a **mean**, taken over all places of its input. Before you run the cell: which way
-# will the colors move when both scenes share one mean?
+# `GroupNorm` subtracts a **mean**, taken over all places of its input. Before you run the cell: will the two
+# scenes' colors come nearer or move apart when they share one mean?
 
 # %% tags=["demo"]
 wide = torch.cat([original[:1], original[1:]], dim=3)
@@ -579,9 +577,10 @@ with when_written("to_model", "latent_mask", "after_step"):
 # ## 6 · Explain
 #
 # Say what you saw in **your runs**. In the fields `latents`, `scale`, `noise` and `tiling` you write short
-# sentences, one a line, from the tables below: an entry of `who`, a verb, and an entry of its row. In
-# `moments` you type the shape of what the encoder answered in the traced call of section 3, in `mask` the
-# shape of the mask at latent size in exercise 3. Lines that begin with `#` are your own notes.
+# sentences, one a line, from the tables below: an entry of `who`, a verb, and an entry of its row.
+# (`the shape` is the tensor's.) In `moments` you type the shape of what the encoder answered in the traced
+# call of section 3, in `mask` the shape of the mask at latent size in exercise 3. Lines that begin with `#`
+# are notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
@@ -644,9 +643,9 @@ check.score()
 #   and laid over them. Their channels are learned descriptions of 8x8 pixels.
 # * **The scale is no universal number.** It is 1 over the standard deviation of one VAE's latents. Take scale
 #   and shift from the config of the VAE that you use.
-# * **A round trip does not test the scale.** It works with any scale. Ask the denoiser.
-# * **The encoder answers with a distribution.** The mode is the same each time; pipelines draw a sample.
-# * **The VAE does not denoise.** Noise of a few times its own spread hardly shows; more noise is drawn.
+# * **A round trip does not test the scale.** It works with any scale. Ask the denoiser (section 8).
+# * **The encoder answers with a distribution.** The mode stays the same (section 8); pipelines draw a sample.
+# * **The VAE does not denoise.** A little noise hardly shows in its picture; more appears as blotches.
 # * **Tiling keeps every shape and changes values,** because each tile is normalized by its own mean.
 # * **Inpainting keeps latents, not pixels.** What is kept goes through the VAE like everything else.
 
@@ -699,8 +698,7 @@ filmstrip([shown(x[0]) for x in edited.values()], [*edited], "Latents, edited li
 # %% [markdown]
 # ### A wrong scale
 #
-# What does a wrong factor break? We make two tests: a round trip (encode, then decode), and the UNet's loss
-# when it predicts the noise at `t = 300`.
+# Two tests: a round trip (encode, then decode), and the UNet's loss when it predicts the noise at `t = 300`.
 
 # %% tags=["demo"]
 levels = torch.tensor([300] * len(captions), device=lab.device)

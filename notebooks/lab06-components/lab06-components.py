@@ -6,9 +6,8 @@
 # hand, see how one wrong line of a config changes a picture without any error, and find such a line in a
 # folder that opens without a warning.
 #
-# **Time** 35 to 45 minutes, and 10 more for what is optional · **Points** 12, of which 3 are practice
-# (exercise 2) · **Reading**
-# [Components](../../handbook/lab06-components.md) in the handbook, before you start
+# **Time** 45 to 60 minutes without the reading, 10 more for what is optional · **Points** 12, of which 3 are
+# practice (exercise 2) · **Reading** [Components](../../handbook/lab06-components.md), before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -82,7 +81,7 @@ for name, part in pipe.components.items():
 # background, and two rings.](../../handbook/figures/lab06-wrong-lines.svg)
 #
 # *From the handbook.* The same prompt and noise. Each of the five pictures between has one wrong line in a
-# config, the last one eight harmless changes. Nothing raised an error.
+# config, the last one eight harmless changes. Nothing raised an error. (Exercise 3 has other lines.)
 
 # %% [markdown]
 # ## 2 · Predict
@@ -106,7 +105,7 @@ for name, part in pipe.components.items():
 #
 # The frame is written. In it a network is a small list such as `["unet", 2]` (2 bytes for each weight), and a
 # pipeline is a `dict` from component name to such a list. **The same list twice is the same network twice**;
-# it is counted once. Two places are empty: the component that is handed over, and `from_pipe`.
+# it is counted once. Fill two gaps: what a handed-over component does, and what `from_pipe` does.
 #
 # Three questions decide, and you can only guess now. Does `from_pipe` copy the networks? Which dtype does it
 # use when you name none (`dtype` is `None`)? Does a component that you hand over keep its dtype? Write your
@@ -122,8 +121,7 @@ for name, part in pipe.components.items():
 #
 # Handed over: <code>pipelines[name][part] = pipelines[owner][part]</code>, and perhaps a cast.
 # <code>from_pipe</code>: <code>pipelines[name] = dict(pipelines[source])</code>, or new lists; and then
-# <code>network[1] = size[...]</code> for each <code>network</code>: of <code>dtype</code>, or of what your
-# guess is without one.
+# <code>network[1] = size[dtype or "..."]</code> for each <code>network</code>, with your guess for the dots.
 # </details>
 
 # %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
@@ -258,9 +256,8 @@ with trace(pipe) as run:
 run.table(level=1)
 
 # %% [markdown]
-# Read the names from top to bottom. The pipeline calls the text encoder only at the beginning, then the UNet
-# in each step, then the VAE once. **So not all networks have to be in memory at once** (section 8 opens them
-# one after the other).
+# The pipeline calls the text encoder only at the beginning, then the UNet in each step, then the VAE once.
+# **So not all networks have to be in memory at once** (section 8 opens them one after the other).
 
 # %% [markdown]
 # ## 4 · Read
@@ -326,8 +323,8 @@ show_source(
 # | the rest | the values of all tensors, without gaps |
 #
 # The header is an object: name → `{"dtype": "F16", "shape": [3, 4], "data_offsets": [0, 24]}`. The two
-# offsets, begin and end of the tensor, count **from the beginning of the third part**. One name is no tensor:
-# `"__metadata__"`, with a few strings. The first bytes of the VAE's file:
+# offsets, begin and end of the tensor, count **from the beginning of the third part**. One name is no tensor
+# and is left out: `"__metadata__"` (the visible check's file has none). The first bytes of the VAE's file:
 
 # %%
 VAE_FILE = folder / "vae" / "diffusion_pytorch_model.safetensors"
@@ -419,7 +416,7 @@ with when_written("read_header", "read_tensor"):
 #
 # The library does not read such a file, it **maps** it: the file appears at a memory address, and the
 # operating system fetches a page when a program first reads it. So how many bytes are newly allocated while
-# the UNet is opened, and how many have its weights afterwards?
+# the UNet is opened, and how many bytes do its weights take afterwards?
 
 # %%
 from diffusers import UNet2DConditionModel
@@ -443,8 +440,8 @@ for how, opened in {
 # %% [markdown]
 # (The bundled model's file is in `float16`.) In the file's own dtype almost nothing is allocated: the weights
 # *are* the mapped file. In another dtype every weight is a converted copy. If the network is opened in
-# `float32` and cast afterwards, the result is as small as in the first line, but **the peak is twice as
-# large**. The peak decides whether a model can be opened.
+# `float32` and cast afterwards, the result is as small as in the first line, but **the peak is twice the
+# result**. The peak decides whether a model can be opened.
 
 # %% [markdown]
 # ### Refused, silent, or without effect
@@ -565,7 +562,7 @@ for good, bad in zip(kept(healthy), kept(sick)):
 # %% [markdown]
 # If the inputs are equal and the outputs differ, the fault is in the boundary's owner, and only the owner's
 # file has to be searched. If the inputs differ although the outputs of the boundary before were equal, the
-# fault is *between* the two, where the pipeline itself computes.
+# fault is *between* the two, where the pipeline computes with a number of a config.
 #
 # Write `diagnose()`. It returns a `dict`:
 #
@@ -641,8 +638,8 @@ with when_written("diagnose"):
 # Say what you saw of **your folder and your pipelines**. In the fields `pipeline`, `sharing`, `file` and
 # `loader` you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry
 # of its row and, if you like, entries of a row `may follow`. In `dtype` you type the dtype of the first
-# pipeline of section 3 after `from_pipe` without `dtype=`, in `bytes` how many bytes of weights were then in
-# memory for the three pipelines. Lines that begin with `#` are your own notes.
+# pipeline of section 3 after `from_pipe` without `dtype=`, in `bytes` the bytes of weights then in memory for
+# the three pipelines: `sum(moments["c = from_pipe(a)"].values())`. Lines that begin with `#` are notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
@@ -816,7 +813,7 @@ except ValueError as refused:
 
 # %% [markdown]
 # A `.safetensors` file has no place for a program: your two functions opened one with `json` and a table of
-# dtypes. The format was made for this reason.
+# dtypes.
 
 # %% [markdown]
 # ### A scheduler from its config

@@ -5,8 +5,8 @@
 # and to the memory, trace it, compute by hand what it does to one projection, fuse it into the weights and
 # take it out again, and repair a service that keeps its adapters fused.
 #
-# **Time** 35 to 45 minutes · **Points** 12, of which 3 are practice · **Reading**
-# [LoRA](../../handbook/lab08-lora.md) in the handbook, before you start
+# **Time** 45 to 60 minutes without the reading · **Points** 12, of which 3 are practice (exercise 2) ·
+# **Reading** [LoRA](../../handbook/lab08-lora.md), before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -64,8 +64,8 @@ print(f"{len(bare)} projections of {weights_before:,} weights in all; shapes (ou
 # | `s` | the adapter's **weight**: how much of it you want in this run | `set_adapters` |
 #
 # We load two adapters that were trained for the bundled model. `punched` gives every shape a round hole,
-# `meadow` adds a green strip at the bottom. (`quiet()` hides two warnings: the files have nothing for the
-# text encoder, and an adapter is already loaded.)
+# `meadow` adds a green strip at the bottom. (`quiet()` hides two harmless warnings: the files have nothing
+# for the text encoder, and an adapter is already loaded.)
 
 # %%
 with quiet():
@@ -78,7 +78,7 @@ print("now active", pipe.get_active_adapters())
 
 # %% [markdown]
 # After the second load only the second adapter was active. `set_adapters` says which adapters act, and how
-# strongly. These are the results, each from the same two noises:
+# strongly. The results, each from the same two noises:
 
 # %%
 from inferlab.lab import filmstrip
@@ -107,15 +107,15 @@ filmstrip([images[0].permute(1, 2, 0).numpy() for images in strips],
 
 # %% [markdown]
 # Together the two adapters disturb each other. And half of a weight does not give half of a style: the
-# handbook's figure shows it. What is added to the output of each *layer* is proportional to the weight. The
-# picture is not: 22 attentions and ten steps lie between the two.
+# handbook's figure shows it. What is added to a *layer's* output is proportional to the weight, the picture
+# is not: 22 attentions and ten steps lie between them.
 
 # %% [markdown]
 # ![Two rows of one scene, a blue square on gray, at five weights. In the first row a hole appears
 # between 0.5 and 0.75; in the second row a green strip comes between 0.5 and 1; at 2 the scenes are
 # spoilt.](../../handbook/figures/lab08-weights.svg)
 #
-# *From the handbook.* One adapter at a time, at five weights: its effect does not grow in proportion.
+# *From the handbook.* One adapter at a time, at five weights.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -124,9 +124,9 @@ filmstrip([images[0].permute(1, 2, 0).numpy() for images in strips],
 #
 # *difficulty 2 of 3 · 5 minutes · 3 points*
 #
-# **Before you run anything**, write a function that says what a trace of a call with adapters will show, and
-# how many numbers the UNet then holds. It is graded on runs that this notebook never makes: other adapters,
-# other ranks, fused or not.
+# **Before you run anything further**, write a function that says what a trace of a call with adapters will
+# show, and how many numbers the UNet then holds. It is graded on runs that this notebook never makes: other
+# adapters, other ranks, fused or not.
 #
 # | argument | meaning |
 # |---|---|
@@ -138,8 +138,8 @@ filmstrip([images[0].permute(1, 2, 0).numpy() for images in strips],
 # | `size` | height and width of the picture in pixels, `int` |
 #
 # Returns a `dict`: `"unet"`, calls of the UNet; `"factors"`, calls of all `A` and all `B` together;
-# `"added"`, how many more numbers the UNet holds in memory than without adapters (all `int`); `"picture"`,
-# the shape of the decoder's output, a tuple `(1, 3, height, width)`.
+# `"added"`, how many more numbers the UNet holds in memory than without adapters, fused or not (all `int`);
+# `"picture"`, the shape of the decoder's output, a tuple `(1, 3, height, width)`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -210,8 +210,8 @@ for difference in beside.diff(fused):
 # The calls of the factors are gone, and no new call replaces them: `W` has the same shape and other values.
 # The factors are still in memory.
 #
-# **Reconcile.** The next cell makes the unfused run again and counts the calls of all projections. Put your
-# forecast beside them.
+# **Reconcile.** The next cell makes the unfused run again and counts the calls of all projections. Compare
+# `forecast(3, [1.0, 0.5], 4, [tuple(w.shape) for w in bare.values()], False, 128)`.
 
 # %% tags=["demo"]
 with trace(pipe, depth="all") as whole:
@@ -242,7 +242,7 @@ check.score()
 # %% [markdown]
 # ## 4 · Read
 #
-# The library peft wraps each projection in a layer of its own. Here is what its `forward` does, as installed:
+# The library peft wraps each projection in a layer of its own. Its `forward`, as installed:
 
 # %% jupyter={"source_hidden": true}
 from inferlab.lab import show_source
@@ -263,7 +263,7 @@ show_source(
 
 # %% [markdown]
 # `set_adapters` sets only this `scaling`, a number. No matrix changes, fused or not. Fusing adds the product
-# of the factors, times `scaling`, to `W`. This is the method that takes it out again:
+# of the factors, times `scaling`, to `W`. Taking it out again:
 
 # %% jupyter={"source_hidden": true}
 show_source(
@@ -284,8 +284,7 @@ show_source(
 #
 # *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# A safetensors file holds tensors by name, and a header with strings. These are the entries for one
-# projection:
+# A safetensors file holds tensors by name, and a header with strings. Those for one projection:
 
 # %%
 import json
@@ -302,8 +301,6 @@ settings = json.loads(header["lora_adapter_metadata"])
 print({name: settings[name] for name in ("unet.r", "unet.lora_alpha", "unet.target_modules")})
 
 # %% [markdown]
-# Write two functions.
-#
 # `delta(tensors, header, layer, weight)` returns the matrix that the adapter, at this `weight`, adds to the
 # matrix of the projection `layer` (a name like `LAYER`): float32, shape `(out, in)`, computed in float32.
 # `tensors` and `header` are as in the cell above.
@@ -370,8 +367,8 @@ with check.part("`delta` where it can be done in the head", weight=1):
 check.score()
 
 # %% [markdown]
-# Does peft add the same? Here is the same projection in the pipeline, with and without the adapter, on random
-# text vectors:
+# Does peft add the same? The projection in the pipeline, with and without the adapter, on random text
+# vectors:
 
 # %%
 from inferlab.lab import when_written
@@ -405,9 +402,8 @@ for high, wide in (tuple(bare[LAYER].shape), (4096, 4096)):
 # %% [markdown]
 # ### Does unfusing restore every bit?
 #
-# What remains of an adapter that was fused and taken out again? The library does both, on your device. (The
-# first cell is folded: `changed` compares two sets of matrices, `put_back` copies the old ones into the
-# layers.)
+# What remains of an adapter that was fused and taken out again?  (The first cell is folded: `changed`
+# compares two sets of matrices, `put_back` copies the old ones into the layers.)
 
 # %% jupyter={"source_hidden": true}
 def changed(one, other):
@@ -459,8 +455,8 @@ with when_written("delta", "fuse"):
 #
 # *difficulty 3 of 3 · 7 minutes · 3 points*
 #
-# A service draws hundreds of pictures in one style, and then changes to another style. So it fuses its
-# adapters. At its start it keeps a copy of all matrices. It knows four **events**:
+# A service draws hundreds of pictures in one style before it changes to another. So it fuses its adapters. At
+# its start it keeps a copy of all matrices. It knows four **events**:
 #
 # | event | what the service does |
 # |---|---|
@@ -508,14 +504,15 @@ for weight in (0.5, 0.0):
 carry_out([("unfuse",), ("copy back",)])
 
 # %% [markdown]
-# There is no error, but the matrix has not changed. Section 4 shows why: what does `unmerge` subtract?
+# No error, but the matrix has not changed: 1.0 - 0.5 + 0.5. Section 4 shows why: what does `unmerge`
+# subtract?
 #
 # "Then unfuse first," says the colleague, "and all is well." Will it be, after many changes in float16?
 #
 # Write `change(wanted)`, which returns the list of events. After these events, and after **any number** of
 # earlier changes, all matrices must be **bit for bit** those of a fresh pipeline after `("set", wanted)` and
-# `("fuse",)`. `wanted` names every loaded adapter, some perhaps at 0.0. At the first call of `change`,
-# perhaps nothing is fused yet.
+# `("fuse",)`. `wanted` names every loaded adapter (not just one, as in the colleague's run), some perhaps at
+# 0.0. At the first call of `change`, perhaps nothing is fused yet.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -621,9 +618,9 @@ print("same address:", factor.data_ptr() == address, "  same numbers:", float(fa
 #
 # Say what an adapter is, and what fusing does. In the fields `beside`, `fused`, `rank` and `price` you write
 # short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row and, if
-# you like, entries of a row `may follow`. In `calls` you type how often all factors together ran in the last
-# run of section 3, **the counted one**, and in `numbers` how many numbers the two factors of `punched` hold
-# for `LAYER`. Lines that begin with `#` are your own notes.
+# you like, entries of a row `may follow`. In `price`, calls are those of the factors. In `calls` you type how
+# often all factors together ran in the last run of section 3, **the counted one**, and in `numbers` how many
+# numbers the two factors of `punched` hold for `LAYER`. Lines that begin with `#` are notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
@@ -681,9 +678,10 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# * **An adapter is no control.** It gets no picture and no lines. It changes all answers of the UNet.
+# * **An adapter has no input of its own,** unlike lab 09's ControlNet. It changes all answers of the UNet.
 # * **The rank is an axis between two factors.** Latents, pictures and fused matrices do not have it.
-# * **Fused, an adapter costs no time,** and the same memory as before. But it is harder to change.
+# * **Fused, an adapter costs no time,** and as much memory as unfused: the factors stay. It is harder to
+#   change.
 # * **Sums of rounded numbers depend on their order.** Fuse in another order or another dtype, or take out
 #   again, and the bits differ.
 

@@ -5,8 +5,8 @@
 # network, the ControlNet, does in a run, read where its outputs enter the UNet, add them by hand, and repair
 # a window that was meant to save work.
 #
-# **Time** 35 to 45 minutes · **Points** 14, of which 3 are practice · **Reading**
-# [Control](../../handbook/lab09-control.md) in the handbook, before you start
+# **Time** 45 to 60 minutes without the reading · **Points** 14, of which 3 are practice (exercise 2) ·
+# **Reading** [Control](../../handbook/lab09-control.md), before you start
 
 # %% tags=["parameters"]
 LEARNER = ""  # your name or id, as your course knows you
@@ -51,10 +51,10 @@ def with_control(controlnet):
 pipe = with_control(controlnet)
 
 # %% [markdown]
-# The lines come from three scenes: the edges of a square, a cross and a circle. Only the edges are kept: no
-# color, no background, no caption.
+# The lines come from three scenes: the edges of a square, a cross and a circle, without color, background or
+# caption. The folded cell defines them, and `draw` and `shown`.
 
-# %%
+# %% jupyter={"source_hidden": true}
 from inferlab.lab.plots.strips import filmstrip
 from inferlab.models.scenes import outlines, sample_scenes
 
@@ -118,8 +118,7 @@ print(f"the UNet has {sum(weight.numel() for weight in own.values()):,} numbers;
 # half and at full scale, with lines in the first half of the steps only, and in the second half only. A
 # cross marks where the lines are.](../../handbook/figures/lab09-lines.svg)
 #
-# *From the handbook.* One noise, one caption: without lines, with lines at half and at full scale, and with
-# lines in only one half of the steps.
+# *From the handbook.* One noise, one caption: no lines, half and full scale, and one half of the steps only.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -132,10 +131,10 @@ print(f"the UNet has {sum(weight.numel() for weight in own.values()):,} numbers;
 #
 # *difficulty 2 of 3 · 5 minutes · 4 points*
 #
-# **Before you run anything**, write a function that says what a trace of such a call will show. It is graded
-# on runs of the bundled model that this notebook never makes. There, the first skip is the output of a
-# convolution to 96 channels, at the size of the latents. Then comes one convolution of stride 2, and the
-# middle has 144 channels. **A residual has the shape of the tensor to which it is added.**
+# **Before you run anything further**, write a function that says what a trace of such a call will show. It is
+# graded on runs of the bundled model that this notebook never makes. In it, the first skip has 96 channels at
+# the latents' size. One convolution of stride 2 (kernel 3, padding 1) lies between it and the middle, which
+# has 144 channels. **A residual has the shape of the tensor to which it is added.**
 #
 # | argument | meaning |
 # |---|---|
@@ -191,7 +190,8 @@ run.table(level=1)
 # encoder nor the VAE gets them. In the loop, the ControlNet is called before the UNet. **Count its calls**:
 # the window is half of the run.
 #
-# **Reconcile.** Put your forecast beside the trace. Where they differ, the trace is right.
+# **Reconcile.** Put `forecast(1, 128, 128, 6, 4.0, 1.0, 0.0, 0.5)` beside the trace. Where they differ, the
+# trace is right.
 
 # %% tags=["demo"]
 calls = run.find("controlnet")
@@ -225,9 +225,9 @@ check.score()
 # ### A new ControlNet changes nothing
 #
 # How can such a copy be trained without damage to the UNet's answers? Each residual leaves the ControlNet
-# through a 1x1 convolution whose weights were zero before training: a **zero convolution**. For each skip,
-# we print the size of the trained ControlNet's residual, and of a new copy's. The folded cell defines
-# `encode(latents, t, text)`, the UNet's first half, which returns `(skips, middle)`, and
+# through a 1x1 convolution whose weights were zero before training: a **zero convolution**. So at first it
+# adds zeros. For each skip, we print the size of the trained ControlNet's residual, and of a new copy's. The
+# folded cell defines `encode(latents, t, text)`, the UNet's first half, which returns `(skips, middle)`, and
 # `control(latents, t, text, lines)`, the ControlNet, which returns `(residuals of the skips, of the middle)`.
 
 # %% jupyter={"source_hidden": true}
@@ -264,8 +264,8 @@ for i, (skip, residual, nothing) in enumerate(zip(skips, down, new)):
           f"of a new copy {nothing.abs().max():.0f}")
 
 # %% [markdown]
-# A new copy changes no number of the UNet's answer, so training starts from the unchanged model. The trained
-# residuals are no small corrections.
+# A new copy changes no number, so training starts from the unchanged model. The trained residuals are no
+# small corrections.
 
 # %% [markdown]
 # ## 4 · Read
@@ -363,7 +363,7 @@ def decode(middle, skips, t, text):
 
 # %% [markdown]
 # Write `controlled(encode, control, decode, latents, t, text, lines, scale)`. It returns the output of
-# `decode`.
+# `decode`. (The visible check tries scale 0 only.)
 #
 # | argument | meaning |
 # |---|---|
@@ -483,8 +483,8 @@ with when_written("controlled"):
 # %% [markdown]
 # ### Lines against words
 #
-# How do words and lines share the work? For each scale, we count in three pictures how many shapes are on the
-# lines (less than 5 pixels from the lines' center), and what the checker finds there (`report`, folded):
+# For each scale, we count in three pictures how many shapes are on the lines (less than 5 pixels from the
+# lines' center), and what the checker finds there (`report`, folded):
 
 # %% jupyter={"source_hidden": true}
 from inferlab.models.scenes import check_pictures
@@ -517,8 +517,8 @@ filmstrip(shown(torch.cat([images[:2] for images in swept])),
           "Half the scale is enough to say where", size=1.4)
 
 # %% [markdown]
-# Now let them disagree: the words ask for another shape, at another place. Which will win, for the place, the
-# shape and the color? And is a window of the first or of the second half of the steps enough?
+# Now let them disagree: the words ask for another shape, at another place. Which will win, for place, shape
+# and color? And is a window of the first or second half of the steps enough?
 
 # %% tags=["demo"]
 OTHER = ["a yellow star at the right", "an orange square at the bottom", "a red triangle at the top"]
@@ -530,12 +530,11 @@ filmstrip(shown(torch.cat([against, silent])), OTHER + ["no words"] * 3,
           "The lines decide the place, the words the color", size=1.6)
 
 # %% [markdown]
-# A caption and lines are not averaged like two prompts. They enter the UNet at different places and decide
-# different things: the caption does not move a shape away from its lines, and the lines contain no color. The
-# shape can be decided by either.
+# A caption and lines enter the UNet at different places and decide different things: the caption does not
+# move a shape away from its lines, and the lines contain no color. The shape can be decided by either.
 #
-# Places are decided early, while the latents are nearly noise. So a window that ends at half is a good idea.
-# But in diffusers it saves no calls, as your trace showed.
+# Places are decided early (the last two printed lines), while the latents are nearly noise. So a window that
+# ends at half is a good idea. But in diffusers it saves no calls, as your trace showed.
 
 # %% [markdown]
 # ### Exercise 3 · A window that pays
@@ -544,7 +543,7 @@ filmstrip(shown(torch.cat([against, silent])), OTHER + ["no words"] * 3,
 #
 # A colleague wants to save the calls outside the window, also with **several** ControlNets, each with its own
 # lines, scale and window. In the library (`MultiControlNetModel`) each is called in every pass, and their
-# residuals are added up. This is the colleague's version:
+# residuals are added up. The colleague's version:
 
 # %%
 def colleague_residuals(nets, i, n, latents, t, text):
@@ -557,8 +556,8 @@ def colleague_residuals(nets, i, n, latents, t, text):
     return total
 
 # %% [markdown]
-# The next cell is folded. `compare` draws with such a function, and with the library's own loop, and prints
-# the calls and the difference. `ONE` has one network, `TWO` has two.
+# In the folded cell, `compare` draws with such a function and with the library's loop, and prints calls and
+# difference. `ONE` has one network, `TWO` has two.
 
 # %% jupyter={"source_hidden": true}
 def ask_control(latents, t, text, lines, scale):
@@ -610,8 +609,8 @@ BOTH = "a yellow square and a red circle"
 _ = compare(colleague_residuals, ONE, WORDS[0])
 
 # %% [markdown]
-# There is one call more than the window has passes. "Then it must be `i / n < end`," says the colleague. The
-# first of the next two runs now equals the library's:
+# There is one call more than the window has passes. "Then it must be `i / n < end`," says the colleague.
+# `mended_residuals` does that, and the first of the next two runs equals the library's:
 
 # %% tags=["demo"]
 def mended_residuals(nets, i, n, latents, t, text):
@@ -624,8 +623,9 @@ _ = compare(mended_residuals, ONE, WORDS[0])
 _ = compare(mended_residuals, TWO, BOTH)
 
 # %% [markdown]
-# The second run, with another scale, another window and two networks, still differs: the colleague's function
-# has three faults. Write `residuals_of_pass` so that every such run equals the library's, with fewer calls:
+# The second run, with another scale, another window and two networks, still differs: the function has three
+# faults, and `<` repaired the first only in part. Write `residuals_of_pass` so that every such run equals the
+# library's, with fewer calls:
 #
 # | argument | meaning |
 # |---|---|
@@ -732,8 +732,8 @@ with when_written("residuals_of_pass"):
 #
 # The third condition of section 1: an **IP-Adapter** makes a few tokens from a picture. Each cross-attention
 # of the UNet keeps its queries. Additional weights give the image tokens keys and values, and the result of
-# this second attention is **added** to the text's. Here is one real cross-attention of the UNet, with a new
-# adapter (random weights, so the image tokens mean nothing). `by_hand` is the sum:
+# this second attention is **added** to the text's. Here is one cross-attention of the UNet, with a new
+# adapter (of random weights). `by_hand` is the sum:
 
 # %% tags=["demo"]
 from diffusers.models.attention_processor import IPAdapterAttnProcessor2_0
@@ -776,8 +776,9 @@ for scale in (0.0, 0.6):
 #
 # Say what control is, and what your runs show. In the first three fields you write short sentences, one a
 # line, from the tables below: an entry of `who`, a verb, an entry of its row and, if you like, entries of a
-# row `may follow`. In `calls` you type how often the ControlNet ran in **your traced run** of section 3, and
-# in `residual` the shape of the **middle's** residual there. Lines that begin with `#` are your own notes.
+# row `may follow`. `window` asks about the library's pipeline. In `calls` you type how often the ControlNet
+# ran in **your traced run** of section 3, and in `residual` the shape of the **middle's** residual there.
+# Lines that begin with `#` are notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
@@ -838,7 +839,7 @@ check.score()
 # * **Control edits no pixels.** It adds to tensors inside the UNet. Scheduler and VAE do not change.
 # * **In diffusers a ControlNet costs the same outside its window as inside.** Its residuals are multiplied by
 #   zero after they have been computed.
-# * **Fitting shapes do not prove the right order.** Three residuals have the same shape. Added to the wrong
+# * **Fitting shapes do not prove the right order.** Several residuals have the same shape. Added to the wrong
 #   skips they raise no error. Another UNet of the same shapes accepts them, too.
 
 # %% [markdown]
