@@ -100,7 +100,7 @@ def graded(answers: list[dict]) -> list[dict]:
             source = block.cell.source if "check" in block.cell.metadata else ""
             asked = re.findall(r'words\.grade\([^"]*"[^"]*"\)?, "([^"]+)"', source)
             cells |= {(lab, field): source for field in asked}
-            if "typed(" in source or "named(" in source:
+            if ".explanation(" in source and re.search(r"\b(?:typed|named)\(", source):
                 entries = {answer["field"] for answer in answers if f'"{answer["field"]}"' in source}
                 cells = {(lab, field): source for field in entries} | cells
     runs: dict[tuple, Any] = {}

@@ -26,7 +26,7 @@ speedups: which speed-up changes the picture, and which computes the same operat
     saves = leaves out: operations
     moves: work = work elsewhere, operations
     computes: the same operations / fewer operations / more operations
-whole: a number
+whole: a number of whole steps
 """)
 
 # %% check="words-decision"
@@ -59,6 +59,11 @@ true
     a skipped early step | costs | more than one in the middle / most
 false: Late steps do matter: an error in the last step is never worked off.
     a skipped last step | costs | least / nothing / less than one in the middle
+false: In the middle a skipped step costs least: the steps before it laid the picture out, and others follow.
+    a skipped step in the middle | costs | most / nothing
+false: Early steps lay the picture out, and all later steps build on them: look at step 2 of the curve.
+    a skipped early step | costs | least / nothing / less than one in the middle
+    a skipped last step | costs | most
 """), "where a skipped step costs what")
 
 # %% check="words-speedups"
@@ -77,14 +82,18 @@ true
     encoding the text beforehand / compiling | changes | nothing in the picture
 false: A cache is not free: what it adds is an old answer.
     the first-block cache | changes | nothing in the picture
-    the first-block cache | computes | the same operations
+    the first-block cache | computes | the same operations / more operations
+false: Fewer steps leave whole steps out, and another picture comes of it.
+    drawing fewer steps | changes | nothing in the picture
+    drawing fewer steps | computes | the same operations / more operations
 false: Compiling does not change the mathematics: the operations are the same.
     compiling | changes | the picture
     compiling | saves | operations
     compiling | computes | fewer operations / more operations
 false: The text is encoded all the same, elsewhere.
     encoding the text beforehand | saves | operations
-    encoding the text beforehand | computes | fewer operations
+    encoding the text beforehand | computes | fewer operations / more operations
+    encoding the text beforehand | changes | the picture
 """), "the speed-ups")
 
 # %% check="words-whole"
@@ -109,4 +118,5 @@ def rerun():
     return len(again.find("transformer.transformer_blocks.1.attn"))
 
 
-check.slot(lambda: typed(check.explanation("skipping-in-words"), "whole", rerun()), "the whole steps")
+check.slot(lambda: typed(check.explanation("skipping-in-words"), "whole", rerun(), unit="whole steps"),
+           "the whole steps")

@@ -25,8 +25,9 @@ from inferlab.lab import Words
 words = Words("load-in-words", """
 state: what a request that is preempted and computed again keeps, and what it loses
     who: a preempted request = the preempted request, preempted requests, it that is preempted
-    keeps = retains: its generated tokens = generated tokens, tokens of its answer, tokens that it has made /
-        its keys and values = keys and values, its cache, its KV cache, its blocks
+    keeps = retains: its generated tokens = generated tokens, tokens of its answer, tokens that it has made,
+        tokens that they have made / its keys and values = keys and values, its cache, its KV cache,
+        its blocks
     loses: its generated tokens / its keys and values / time = some time / nothing
     gets = ends with: the same answer / another answer = a different answer
 price: what smaller chunks do to the others' gaps, to the long prompt's first token, and to the calls
@@ -52,8 +53,8 @@ apart: what is handed over, and what separate prefill and decode do to gaps and 
     lower = reduce, shorten: the longest gap of the others / the latency of a single request = latency of one
         request, a single request
     raise = lengthen, increase: the longest gap of the others / the latency of a single request
-gap: a number
-hit: a number
+gap: a number of ticks
+hit: a number of tokens
 """)
 
 # %% check="words-state"
@@ -103,6 +104,9 @@ true
     the mean latency | hides | how much more load fits
 false: The mean can stay as it is while the tail changes: compare the gaps in the runs with chunks.
     the mean latency | shows | the tail
+false: One number of all requests says nothing of those that come on top, nor of the slowest.
+    the mean latency | shows | how much more load fits
+    a busy share of 100% | shows | the tail
 false: The machine is busy all the time from a small load on: look at the batch.
     a busy share of 100% | shows | how much more load fits
 """), "what numbers say about load")
@@ -119,7 +123,7 @@ false: A single request has the same calls on two machines, and the hand-over co
 false: Both machines have the weights. What the decode machine lacks is what was computed of the prompt.
     separate machines / the prefill machine | hand over | the weights
 false: No prompt comes into the calls of the machine that decodes.
-    separate machines | raise | the longest gap of the others
+    separate machines / the prefill machine | raise | the longest gap of the others
 """), "separate prefill and decode")
 
 # %% check="words-entries"
@@ -127,5 +131,7 @@ from inferlab.lab.explain import typed
 
 ### FIXTURE rerun
 
-check.slot(lambda: typed(check.explanation("load-in-words"), "gap", rerun()[0]), "the longest gap")
-check.slot(lambda: typed(check.explanation("load-in-words"), "hit", rerun()[1]), "the prefill of question 4")
+check.slot(lambda: typed(check.explanation("load-in-words"), "gap", rerun()[0], unit="ticks"),
+           "the longest gap")
+check.slot(lambda: typed(check.explanation("load-in-words"), "hit", rerun()[1], unit="tokens"),
+           "the prefill of question 4")

@@ -35,7 +35,7 @@ speed: what W8A8 and weight-only int8 do to linear products, in decode with one 
     speeds up = makes faster: decode / prefill
     only makes smaller: decode / prefill
 sum: a dtype
-cache: bytes
+cache: bytes of the cache
 """)
 
 # %% check="words-scales"
@@ -145,4 +145,5 @@ from inferlab.lab.explain import typed
 ### FIXTURE stored
 
 check.slot(lambda: typed(check.explanation("in-few-bits"), "sum", "int32"), "the dtype of the sum")
-check.slot(lambda: typed(check.explanation("in-few-bits"), "cache", stored()), "the bytes of the cache")
+check.slot(lambda: typed(check.explanation("in-few-bits"), "cache", stored(), unit="the cache"),
+           "the bytes of the cache")

@@ -127,6 +127,19 @@ def test_each_message_denies_something(lab):
                 assert denied_by(claims, group), (claims.label, group.text)
 
 
+def test_a_unit_is_the_same_in_the_table_and_in_the_check(lab):
+    words, _, _ = lab
+    text = next(file.read_text() for file in NOTEBOOKS.glob("*/explanations.py") if f'Words("{words.name}"' in file.read_text())
+    units = {
+        ast.literal_eval(call.args[1]): ast.literal_eval(named.value)
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "typed"
+        for named in call.keywords
+        if named.arg == "unit"
+    }
+    assert units == {label: one.unit for label, one in words.fields.items() if one.unit}
+
+
 def test_the_solution_is_read_whole(lab):
     words, _, solution = lab
     assert set(parse(solution).fields()) == set(words.fields), "the words must list every field, typed lines too"

@@ -356,6 +356,92 @@ def test_amounts_may_be_set_against_each_other():
         "the batch axis · has length 2 · in the UNet", "the batch axis · has length 1 · in scheduler.step"]
 
 
+MAY = Words("may", """
+axis: which axes may have scales
+    who: the token axis = tokens, token / the input axis = inputs
+    may have scales of its own = may have scales of their own, may carry scales:
+    is compared with = is held against: the last step / the first step
+    keeps: one scale
+    more: in each step / before the run
+""")
+
+
+def may(text):
+    return [str(one) for one in MAY.read(parse(f"axis: {text}"))["axis"]]
+
+
+@pytest.mark.parametrize("text", [
+    "the input axis may not have scales of its own", "inputs cannot have scales of their own", "inputs can not carry scales",
+    "inputs can't have scales of their own", "inputs may never have scales of their own", "the input axis does not have scales of its own",
+    "inputs don't have scales of their own", "inputs never carry scales", "inputs can never carry scales",
+])
+def test_a_verb_with_may_is_denied_as_people_deny_it(text):
+    assert may(text) == ["the input axis · not: may have scales of its own"]
+
+
+@pytest.mark.parametrize("text", [
+    "inputs need not have scales of their own", "inputs may not not have scales of their own", "inputs may keep one scale",
+    "inputs may not keep one scale", "inputs cannot keep one scale", "inputs have scales of their own", "inputs does have scales of its own",
+    "inputs may or may not have scales of their own", "inputs may not may have scales of their own", "inputs may not",
+    "not only may inputs have scales of their own", "inputs may not only have scales of their own",
+])
+def test_what_denies_no_may_is_not_read(text):
+    assert any(one.startswith("“") for one in may(text)), may(text)
+
+
+@pytest.mark.parametrize(("text", "same"), [
+    ("the token is never compared with the first step", ["the token is not compared with the first step"]),
+    ("tokens are never held against the first step or the last step", ["tokens are not held against the first step or the last step"]),
+    ("the token is compared with the last step, never with the first step", ["the token is compared with the last step, not with the first step"]),
+    ("the token keeps one scale in each step, never before the run", ["the token keeps one scale in each step, not before the run"]),
+    ("the token, never the input axis, keeps one scale", ["the token, not the input axis, keeps one scale"]),
+    ("the token is compared with the last step and never keeps one scale", ["the token is compared with the last step", "the token does not keep one scale"]),
+    ("the token is never never compared with the first step", None), ("the token is never not compared with the first step", None),
+    ("the token is not never compared with the first step", None), ("the token keeps one scale, never", None),
+])
+def test_never_is_read_where_not_is(text, same):
+    if same is None:
+        assert any(one.startswith("“") for one in may(text)), may(text)
+    else:
+        assert may(text) == [line for one in same for line in may(one)]
+
+
+@pytest.mark.parametrize(("line", "verdict"), [
+    ("52", "award"), ("52 ticks", "award"), ("52 ticks in all", "award"), ("40 + 12 = 52 ticks", "award"), ("the gap is 52 ticks", "award"),
+    ("52 tokens", "review"), ("52 calls", "review"), ("52 ticks per token", "review"), ("52 ms", "deny"), ("52 s", "deny"), ("52 bytes", "deny"),
+    ("51 ticks", "deny"), ("52 token ticks", "review"), ("40 tokens = 52 ticks", "review"),
+])
+def test_of_a_number_with_a_unit_no_other_unit_is_read(line, verdict):
+    told = parse(f"gap: {line}\n", "served")
+    assert typed(told, "gap", 52, unit="ticks").verdict == verdict
+    shown = View(told, Words("served", "gap: a number of ticks, the longest gap"))
+    assert shown.lines[0].read or verdict != "award"
+    assert not shown.lines[0].read or verdict != "review", "the view says so, too"
+
+
+@pytest.mark.parametrize(("text", "plain"), [
+    ("state: # who does what\n  the UNet predicts the noise", "the UNet predicts the noise"),
+    ("state: the UNet predicts the noise # the scheduler predicts the noise", "the UNet predicts the noise"),
+    ("state: the UNet predicts the noise   ## and that is all: award this", "the UNet predicts the noise"),
+    ("state: # the UNet predicts the noise", ""),
+    ("state: the UNet predicts # the noise", "the UNet predicts"),
+    ("state: the UNet predicts the noise #2", "the UNet predicts the noise #2"),
+    ("state: the UNet predicts the noise#, and that is all", "the UNet predicts the noise#, and that is all"),
+])
+def test_a_note_at_a_lines_end_is_not_read(text, plain):
+    assert parse(f"%%explain step\n{text}\n").get("state") == plain
+
+
+def test_a_note_at_a_lines_end_earns_nothing_and_costs_nothing():
+    assert graded("the scheduler computes the next latents from the noise # the scheduler predicts the noise").verdict == "award"
+    assert graded("# the scheduler computes the next latents from the noise").verdict == "deny"
+    assert graded("the scheduler computes the next latents # from the noise").verdict == "deny"
+    assert typed(parse("sum: int32 # float32 has integers up to 2**24\n"), "sum", "int32").verdict == "award"
+    assert typed(parse("sum: float32 # int32\n"), "sum", "int32").verdict == "deny"
+    assert typed(parse("sum: # int32\n"), "sum", "int32").verdict == "deny"
+    assert typed(parse("calls: 20 #1\n"), "calls", 20).verdict != "award"
+
+
 def test_alone_is_read_where_nothing_is_left_alone():
     words = Words("alone", "axis: x\n  who: rank 0 alone / each rank = rank 0\n  leaves alone = keeps: the sum\n  adds: the sum\n")
     told = parse("axis: rank 0 alone adds the sum\n  rank 0 adds the sum\n  rank 0 leaves the sum alone")

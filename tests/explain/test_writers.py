@@ -14,3 +14,8 @@ def test_answers_of_fresh_writers():
     assert figures["right"]["review"] <= 0.05
     assert figures["wrong"]["award"] <= 0.01
     assert figures["gamed"]["award"] == 0
+
+
+def test_a_typed_field_is_graded_by_the_cell_that_reads_the_explanation():
+    answer = {"lab": "lab21-skipping-work", "field": "whole", "label": "wrong", "text": "11", "writer": "x"}
+    assert [row["verdict"] for row in graded([answer])] == ["deny"]

@@ -19,6 +19,8 @@ _LABEL = re.compile(
 )
 _STEERS = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]|[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Signs that steer a terminal or turn the direction of a text: shown as a sign that is not read."""
+_NOTE = re.compile(r"(?:^|(?<=\s))#(?!\d).*")
+"""What a learner notes behind a line; "#2" is a number."""
 _SAME = {"tradeoff": "trade-off", "trade-offs": "trade-off", "tradeoffs": "trade-off", "trade": "trade-off"}
 
 
@@ -65,8 +67,8 @@ def parse(text: str, name: str = "") -> Explanation:
     """Read a whole cell (with its `%%explain NAME` line) or its body alone (then `name` says which).
 
     A label is up to three words at the start of a line, then `:` or `=`; list markers and Markdown emphasis
-    around it are ignored. Lines without a label go on with the field above; lines that begin with `#` are
-    the learner's notes and are left out.
+    around it are ignored. Lines without a label go on with the field above; lines that begin with `#`,
+    and what stands behind a `#` at a line's end, are the learner's notes and are left out.
     """
     text = _STEERS.sub("\ufffd", str(text).replace("\r\n", "\n").replace("\r", "\n"))
     sizes = ((len(text), MAX_CELL, "characters"), (text.count("\n"), MAX_LINES, "lines"))
@@ -85,11 +87,12 @@ def parse(text: str, name: str = "") -> Explanation:
         problems.append("The first line is not `%%explain NAME`.")
     parts: list[tuple[str, list[str]]] = [("", [])]
     for line in text.split("\n")[:MAX_LINES]:
+        noted, line = line.lstrip().startswith("#"), _NOTE.sub("", line)
         long = len(line) >= 20_000 and not {":", "="} & set(line[:80])  # such a line is slow to match
         found = None if long else _LABEL.match(line)
         if found:
             parts.append((canonical(found.group(1)), [found.group(2).strip()]))
-        elif not line.lstrip().startswith("#"):  # a learner's own note, or what nbgrader puts around answers
+        elif not noted:  # a learner's own note, or what nbgrader puts around answers
             parts[-1][1].append(line.strip())
     read = tuple((label, "\n".join(lines).strip()) for label, lines in parts)
     if not read[0][1]:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Sequence
 
 from .table import Form, Phrase, Rows, Said, Statement
-from .tokens import DENIALS, JOINS, LISTS, Token, only_behind
+from .tokens import DENIALS, JOINS, LISTS, MAY, Token, only_behind
 
 MOST = 16
 """Statements that are read in one field, and entries in one list."""
@@ -78,6 +78,10 @@ class Cursor:
             offered = [(p, form[len(before) :]) for p, form in ways if form[: len(before)] == before != form]
         found = [(end[0], Said(p, end[1])) for p, form in offered if (end := self.take(form))]
         return sorted(found, key=lambda one: -one[0])
+
+    def possible(self) -> list[tuple[int, Said, Form]]:
+        """(where it ends, the verb, nothing) for each verb with "may" whose words behind it stand here."""
+        return [(end, verb, ()) for may in MAY for end, verb in self.every(self.rows.deeds, may)]
 
     def parted(self, phrases: list[Phrase]) -> list[tuple[int, Said, Form]]:
         """(where it ends, what was said, what is still to be said) where only the first words stand here."""

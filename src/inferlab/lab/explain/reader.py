@@ -176,6 +176,10 @@ class Sentence(Cursor):
             if denial[0] == "is":
                 behind = [(end, verb, ()) for end, verb in self.every(verbs, (IS,))]
                 behind += [(self.at, Said(v), ()) for v in verbs if (IS,) in self.rows.forms(v)]
+            elif denial[0] in ("may", "can", "cannot", "ca"):
+                behind = self.possible()
+            elif denial in (("doe", "not"), ("never",)):
+                behind += self.possible()
             found += [
                 (end, verb, tail, True)
                 for end, verb, tail in behind
@@ -245,7 +249,8 @@ class Sentence(Cursor):
             self.at = self.at if added and else_more else here
             more += added if self.at > here else self.additions(after=True)
             else_what += self.turned(offered, verbs, denied, ends)
-            if not denied and (",", "not") == tuple(one.word for one in self.tokens[self.at : self.at + 2]):
+            ahead = [one.word for one in self.tokens[self.at : self.at + 2]]
+            if not denied and ahead in ([",", "not"], [",", "never"]):
                 else_what += self.turned(self.rows.whats, verbs, ends=ends)
             else_amount += self.turned_amount(counted, denied) if counted else []
             else_more += self.turned(self.rows.more, denied=denied)
@@ -339,7 +344,7 @@ class Sentence(Cursor):
         self.join(LISTS if denied else JOINS)
         if denied:
             return self.passed("but")
-        return self.passed("not") or any(self.passed_all(words) for words in INSTEAD)
+        return self.passed("not", "never") or any(self.passed_all(words) for words in INSTEAD)
 
     def turned(
         self,

@@ -58,7 +58,8 @@ JOINS = LISTS | {stem(word) for word in ("but", "while", "whereas")}
 """What joins two sentences. "does not A but B" is no list: B is said to be so."""
 DENIALS = tuple(
     tuple(stem(word) for word in words.split())
-    for words in ("does not need to,does not have to,does not,need not,is not,never,neither,not").split(",")
+    for words in "does not need to,does not have to,does not,need not,is not,is never,may not,may never,"
+    "cannot,can not,ca not,can never,never,neither,not".split(",")
 )
 """What stands before a verb and denies it, the longest first."""
 PRONOUNS = frozenset(("it", "they"))
@@ -68,6 +69,8 @@ THINGS = frozenset(("it", "them"))
 BETWEEN = frozenset("at on of from to in by with for".split())
 """What "only" may stand before, and is read behind: "looks only at A" is "looks at only A"."""
 IS = Token("is")
+MAY = (Token("may"),), (Token("can"),)
+"""How a verb begins that says what is possible: "may not have" and "does not have" deny "may have"."""
 INSTEAD = ((Token("rather"), Token("than")), (Token("instead"), Token("of")))
 
 

@@ -14,22 +14,23 @@ LONGEST = 200
 CALCULATES = re.compile(r"\d\s*[*×/+]\s*[(\d]|\d\s+[-−]\s*[(\d]|\d\s*x\s*\d|\)\s*[*×/+-]")
 WORKING = re.compile(r"(?<=\w)\s+\(=?[\d\s.,*×x/+−-]+\)")
 """A calculation in brackets, behind its result."""
-KNOWN = frozenset(
-    "unet vae decoder model target draft transformer scheduler call step token row block layer head byte "
-    "pass time position slot exchange stage request page tile shape size torch dtype number weight value "
-    "score the a an of in all total together altogether is are it and exactly element length".split()
+PLAIN = set("number size length the a an of in all total together altogether is are it and exactly".split())
+COUNTED = set(
+    "unet vae decoder model target draft transformer scheduler call step token row block layer head "
+    "byte pass time position slot exchange stage request page tile shape torch dtype weight value score "
+    "element".split()
 )
-"""Words that say what is counted; "20 dozen", "half of 20" and "20 per step" are other numbers."""
+"""Words that say what is counted, where no unit is given; "20 dozen" and "20 per step" are other numbers."""
 NUMBERS = frozenset(("count", "bytes", "ratio"))
 MEASURED = NUMBERS | {"percent", "time"}
 SHORT_DTYPES = {"half": "float16", "long": "int64", "bool": "torch.bool", "float": "float32"}
 
 
-def entry_of(line: str, kinds: frozenset[str], label: str = "") -> tuple[Quantity | None, str]:
+def entry_of(line: str, kinds: frozenset[str], label: str, unit: str = "") -> tuple[Quantity | None, str]:
     """The one amount of these kinds in a typed line, None where there is not one; and what is not read.
 
     The view and the grader read so. `2, 4, 16` or `77 768` on a line of its own is a shape. Of a calculation
-    the result behind `=` counts, or the one before its brackets.
+    the result behind `=` counts, or the one before its brackets. With a `unit`, no other one is read.
     """
     if len(line) > LONGEST:
         return None, f"{len(line)} characters are too long for one entry"
@@ -52,7 +53,7 @@ def entry_of(line: str, kinds: frozenset[str], label: str = "") -> tuple[Quantit
     beside += " " + _without(line, found) + " ".join(map(" ".join, odd))
     if len({(one.kind, one.value) for one in found}) != 1:
         return None, f"{len(found) or 'no'} entries are read"
-    unknown = _unknown(beside, label.casefold())
+    unknown = _unknown(beside, label.casefold(), unit)
     return found[0], f"“{unknown}” is not read beside {found[0].text}" if unknown else ""
 
 
@@ -60,13 +61,14 @@ def _without(line: str, found: list[Quantity]) -> str:
     return "".join(c for at, c in enumerate(line) if not any(q.start <= at < q.end for q in found))
 
 
-def _unknown(text: str, label: str) -> str:
-    """What of `text` is no word that is `KNOWN` or the label's, nor "per token" where the label asks that."""
+def _unknown(text: str, label: str, unit: str) -> str:
+    """What of `text` is no word that is known or the label's, nor "per token" where the label asks that."""
     own = label.split("-")
     said = "|".join(map(re.escape, own))
     text = re.sub(rf"\b(?:per|for|in) (?:each |every |one |a )?({said})\b", " ", text, flags=re.IGNORECASE)
     words = re.findall(r"[^\W\d]+|[^\s.,:;`*()\[\]]", text)
-    return " ".join(word for word in words if stem(word) not in KNOWN | set(map(stem, own)))
+    known = PLAIN | {stem(word) for word in own + unit.split()} | (set() if unit else COUNTED)
+    return " ".join(word for word in words if stem(word) not in known)
 
 
 def typed(
@@ -76,6 +78,7 @@ def typed(
     mistakes: Mapping[str, object] | None = None,
     *,
     tolerance: float = 0.0,
+    unit: str = "",
 ) -> Outcome:
     """Grade one typed line against what the trace of the re-run says.
 
@@ -85,6 +88,7 @@ def typed(
             where the line gives a unit), or a dtype's name such as "float16".
         mistakes: what is wrong, in words -> the value that says so, in the same forms.
         tolerance: relative, for numbers.
+        unit: what alone may stand beside the number: "ticks", where the table has "a number of ticks".
 
     Returns:
         award when the line says exactly that; deny when it says something else, several things, or is empty;
@@ -96,7 +100,7 @@ def typed(
     kinds, _, wants = _wanted(expected)
     if not (line := explanation.get(label)):
         return deny(f"`{label}:` is empty.")
-    said, odd = entry_of(line, kinds, label)
+    said, odd = entry_of(line, kinds, label, unit)
     if said is None or odd:
         other = said is None and find_quantities(plain_characters(line[:LONGEST]))
         return (deny if other else review)(f"`{label}:` {odd}; it wants {wants}.", (line,))

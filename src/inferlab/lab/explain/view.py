@@ -35,7 +35,7 @@ class View:
             if not text:
                 self.empty.append(label)
             elif one.entry:
-                self.lines.append(_entry(label, text, one.entry))
+                self.lines.append(_entry(label, text, one.entry, one.unit))
             else:
                 self.lines += [ReadLine(label, str(it), not isinstance(it, NotRead)) for it in read[label]]
         self.lines += [ReadLine("", problem, False) for problem in explanation.problems]
@@ -65,12 +65,12 @@ class View:
         )
 
 
-def _entry(label: str, text: str, kind: str) -> ReadLine:
+def _entry(label: str, text: str, kind: str, unit: str) -> ReadLine:
     """A typed line: what was read in it, or an example of what would be."""
     example, kinds = ENTRIES[kind]
     if not kinds:
         return ReadLine(label, text)
-    said, odd = entry_of(text, kinds, label)
+    said, odd = entry_of(text, kinds, label, unit)
     if said and not odd:
         return ReadLine(label, said.text)
     return ReadLine(label, f"“{text}”: {odd}; write {kind}, like {example}.", False)

@@ -42,12 +42,13 @@ class WordsError(ValueError):
 
 @dataclass
 class Field:
-    """One field of an explanation: what it asks, and its rows of words or the kind of its one entry."""
+    """One field: what it asks, and its rows of words, or the kind of its one entry and its unit."""
 
     label: str
     asks: str
     entry: str
     rows: Rows
+    unit: str = ""
 
 
 class Words:
@@ -56,8 +57,8 @@ class Words:
     `text` has one field a paragraph: `label: what it asks`, then indented rows. `who:` lists who may do
     something, `more:` what may be added to any sentence; every other row is a verb and what may follow it.
     Entries stand between ` / `; other ways to say one follow its `=`. A typed line is `label: a shape`, or
-    another kind of `ENTRIES`, with an optional question after a comma. A `#` in an entry takes any amount.
-    A line that is indented deeper goes on with the row above it.
+    another kind of `ENTRIES`, maybe with a unit ("a number of ticks") and, after a comma, a question. A `#`
+    in an entry takes any amount. A line that is indented deeper goes on with the row above it.
 
     Raises `WordsError` for text of another form.
     """
@@ -80,9 +81,9 @@ class Words:
             raise WordsError(f"{self.name}: no `:` in {line.strip()!r}")
         if not line[0].isspace():
             label = canonical(head)
-            kind = rest.strip().split(",")[0]
+            kind, _, unit = rest.strip().split(",")[0].partition(" of ")
             entry = kind if kind in ENTRIES else ""
-            self.fields[label] = Field(label, rest.strip(), entry, Rows(self._entries))
+            self.fields[label] = Field(label, rest.strip(), entry, Rows(self._entries), unit if entry else "")
             return
         if not self.fields:
             raise WordsError(f"{self.name}: a row before the first field: {line.strip()!r}")
