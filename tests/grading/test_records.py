@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import nbformat
 import pytest
@@ -403,3 +404,16 @@ def test_a_deadline_that_is_taken_back_costs_nobody_anything(course):
     assert [row.penalty for row in grades(course.course)] == [0.0]
     with Gradebook(course.db) as gradebook:
         assert gradebook.find_assignment(course.lab).duedate is None
+
+
+def test_results_that_threads_keep_at_once_are_each_their_own(tmp_path):
+    results = host.Results(tmp_path)
+
+    def keep(number):
+        for _ in range(50):
+            results.put(str(number), {"of": number, "text": str(number) * 20_000})
+        return results.get(str(number))["of"]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(keep, range(8))) == list(range(8))
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]

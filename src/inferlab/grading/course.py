@@ -5,6 +5,7 @@ import fcntl
 import os
 import sys
 import tomllib
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -57,7 +58,7 @@ def read_toml(path: Path, name: str) -> dict[str, Any]:
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all. Its folder must be there. Raises `OSError`, which names the file."""
-    partial = path.with_name(f".{os.getpid()}.part")
+    partial = path.with_name(f".{uuid.uuid4().hex}.part")  # threads and other machines write here, too
     try:
         partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
         os.replace(partial, path)
