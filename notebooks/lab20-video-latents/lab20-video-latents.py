@@ -534,17 +534,18 @@ check.score()
 #
 # You get a `WanPipeline` with one fault, which depends on your name. It raises no error, and its clips have
 # the right size. In the next cell a healthy pipeline and the suspect each make two clips, one after the
-# other. `second_clip` traces the second one: 9 frames, so three latent frames. `first_unequal_call` goes
-# through both traces and returns the first boundary whose values differ, the number of its call (from 0), and
-# the first tensors there that differ.
+# other. `second_clip` traces the second one: 9 frames, so three latent frames. `first_difference` goes
+# through both traces and returns the first boundary whose values differ with the number of its call (from 0),
+# and the first tensors there that differ.
 
 # %%
-from inferlab.lab.kits.pipelines.misfilmed import first_unequal_call, misfilmed, second_clip
+from inferlab.lab.kits.pipelines.misbuilt import first_difference
+from inferlab.lab.kits.pipelines.misfilmed import misfilmed, second_clip
 
 suspect = misfilmed(small, lab.variant(9))
 healthy, healthy_frames, healthy_values = second_clip(small)
 sick, sick_frames, sick_values = second_clip(suspect)
-boundary, call, good, bad = first_unequal_call(healthy_values, sick_values)
+(boundary, call), good, bad = first_difference(healthy_values, sick_values)
 print(f"first difference: {boundary}, call {call}, tensors {tuple(good.shape)}")
 
 # %% tags=["demo"]

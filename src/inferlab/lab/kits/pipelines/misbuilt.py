@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
@@ -64,11 +64,12 @@ def misbuilt(pipe: FluxPipeline, variant: int) -> FluxPipeline:
 WATCHED = ["_prepare_latent_image_ids", "scheduler.set_timesteps", "transformer.time_text_embed",
            "transformer.pos_embed", "transformer.transformer_blocks.*", "_unpack_latents"]
 
-#: one run's boundaries in order, each with the tensors that came out of it
-Values = list[tuple[str, list[torch.Tensor]]]
+Place = TypeVar("Place")
+#: one run's boundaries in order (by name, or by name and call), each with the tensors that came out of it
+Values = list[tuple[Place, list[torch.Tensor]]]
 
 
-def recorded(pipe: FluxPipeline) -> tuple[Any, Any, Values]:
+def recorded(pipe: FluxPipeline) -> tuple[Any, Any, Values[str]]:
     """A run of four steps: its trace, which kept values, its picture, and what came out of each boundary."""
     with torch.no_grad(), trace(pipe, depth=WATCHED, keep=WATCHED) as run:
         picture = pipe("a large red circle left of a small blue square", num_inference_steps=4,
@@ -80,16 +81,16 @@ def recorded(pipe: FluxPipeline) -> tuple[Any, Any, Values]:
                           for name, found in values]
 
 
-def first_difference(healthy: Values, sick: Values) -> tuple[str, torch.Tensor, torch.Tensor]:
+def first_difference(healthy: Values[Place], sick: Values[Place]) -> tuple[Place, torch.Tensor, torch.Tensor]:
     """The first boundary whose tensors differ, and its first two tensors that do.
 
     Raises:
         ValueError: if all values are equal.
     """
-    for (name, good), (_, bad) in zip(healthy, sick, strict=True):
+    for (place, good), (_, bad) in zip(healthy, sick, strict=True):
         for one, other in zip(good, bad, strict=True):
             if not torch.equal(one, other):
-                return name, one, other
+                return place, one, other
     raise ValueError("all values are equal")
 
 

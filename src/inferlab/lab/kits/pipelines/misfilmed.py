@@ -11,7 +11,7 @@ import torch
 from inferlab.lab.identity import scattered
 from inferlab.trace import trace
 
-from .misbuilt import of_own_class, tensors_in
+from .misbuilt import Values, of_own_class, tensors_in
 from .mislabeled import rebuilt
 
 if TYPE_CHECKING:
@@ -66,11 +66,8 @@ def misfilmed(pipe: WanPipeline, variant: int) -> WanPipeline:
 WATCHED = ["prepare_latents", "transformer.rope", "transformer.blocks.0", "vae.decoder",
            "video_processor.postprocess_video"]
 
-#: one run's boundaries in order: name, number of its call, the tensors that came out of it
-Values = list[tuple[str, int, list[torch.Tensor]]]
 
-
-def second_clip(pipe: WanPipeline) -> tuple[Any, torch.Tensor, Values]:
+def second_clip(pipe: WanPipeline) -> tuple[Any, torch.Tensor, Values[tuple[str, int]]]:
     """Two clips of 9 frames; of the second its trace, its frames (9, 96, 96, 3), and what came out where."""
     asked: dict[str, Any] = {"num_inference_steps": 3, "guidance_scale": 1.0, "num_frames": 9, "height": 96,
                              "width": 96, "max_sequence_length": 16}
@@ -80,24 +77,11 @@ def second_clip(pipe: WanPipeline) -> tuple[Any, torch.Tensor, Values]:
             pipe("a red circle moves left on a white background", output_type="pt",
                  generator=torch.Generator().manual_seed(1), **asked)
     calls: dict[str, int] = {}
-    values: Values = []
+    values: Values[tuple[str, int]] = []
     for b in (b for b in run.boundaries if hasattr(b, "kept")):
-        values.append((b.name, calls.get(b.name, 0), tensors_in(b.kept.outputs)))
+        values.append(((b.name, calls.get(b.name, 0)), tensors_in(b.kept.outputs)))
         calls[b.name] = calls.get(b.name, 0) + 1
-    return run, values[-1][2][0][0].permute(0, 2, 3, 1), values
-
-
-def first_unequal_call(healthy: Values, sick: Values) -> tuple[str, int, torch.Tensor, torch.Tensor]:
-    """The first boundary whose tensors differ, the number of its call, and its first two tensors that do.
-
-    Raises:
-        ValueError: if all values are equal.
-    """
-    for (name, call, good), (_, _, bad) in zip(healthy, sick, strict=True):
-        for one, other in zip(good, bad, strict=True):
-            if not torch.equal(one, other):
-                return name, call, one, other
-    raise ValueError("all values are equal")
+    return run, values[-1][1][0][0].permute(0, 2, 3, 1), values
 
 
 def _one_noise(self: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
