@@ -92,22 +92,14 @@ from inferlab.lab.explain import typed
 ### FIXTURE facts
 
 
-with check.part("the readings of the weights after the first token"):
-    told, count = check.explanation("two-phases"), facts()["calls"]
-    check.mistake("the first reading is prefill's, and it makes the first token",
-                  when=typed(told, "readings", count).verdict == "award")
-    check.mistake("the prompt does not dominate a long answer: every later call reads all weights again",
-                  when=typed(told, "readings", 1).verdict == "award")
-    outcome = typed(told, "readings", count - 1)
-    check.true(outcome.verdict == "award", outcome.reason)
-with check.part("the positions without a cache"):
-    told, known = check.explanation("two-phases"), facts()
-    check.mistake("the sequence grows by one token from call to call",
-                  when=typed(told, "again", known["calls"] * known["prompt"]).verdict == "award")
-    check.mistake("that is what is computed with a cache",
-                  when=typed(told, "again", known["length"]).verdict == "award")
-    outcome = typed(told, "again", known["again"])
-    check.true(outcome.verdict == "award", outcome.reason)
+check.slot(lambda: typed(check.explanation("two-phases"), "readings", facts()["calls"] - 1, {
+    "the first reading is prefill's, and it makes the first token.": facts()["calls"],
+    "the prompt does not dominate a long answer: every later call reads all weights again.": 1,
+}), "the readings of the weights after the first token")
+check.slot(lambda: typed(check.explanation("two-phases"), "again", facts()["again"], {
+    "the sequence grows by one token from call to call.": facts()["calls"] * facts()["prompt"],
+    "that is what is computed with a cache.": facts()["length"],
+}), "the positions without a cache")
 
 # %% check="phases-state"
 ### FIXTURE words

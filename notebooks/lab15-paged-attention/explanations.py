@@ -74,17 +74,18 @@ def position_bytes():
                for t in pool_of(cache, layer)) // 16
 
 
-with check.part("bytes of one position"):
-    told, want = check.explanation("pages-in-words"), position_bytes()
-    check.mistake("paging does not make the cache smaller per token",
-                  when=typed(told, "per-token", want // 16).verdict == "award")
-    check.mistake("that is one layer; a position is stored in all of them",
-                  when=typed(told, "per-token", want // 8).verdict == "award")
-    check.mistake("the query heads are not stored: count the KV heads",
-                  when=typed(told, "per-token", want * 4).verdict == "award")
-    check.mistake("keys and values: two tensors", when=typed(told, "per-token", want // 2).verdict == "award")
-    outcome = typed(told, "per-token", want)
-    check.true(outcome.verdict == "award", outcome.reason)
+def per_token():
+    """The typed bytes of one position."""
+    want = position_bytes()
+    return typed(check.explanation("pages-in-words"), "per-token", want, {
+        "paging does not make the cache smaller per token.": want // 16,
+        "that is one layer; a position is stored in all of them.": want // 8,
+        "the query heads are not stored: count the KV heads.": want * 4,
+        "keys and values: two tensors.": want // 2,
+    })
+
+
+check.slot(per_token, "bytes of one position")
 
 # %% check="pages-words-state"
 ### FIXTURE words
