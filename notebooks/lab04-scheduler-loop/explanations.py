@@ -58,43 +58,12 @@ trade-off: what half the steps save, and how much of it; what they cost
         the step size / the memory / the size of the picture
     stop halfway = end halfway, stop early, end early:
     more: to a half = by half, by a half, to half, by 50%, to 50% / to a quarter = to 25%
-shape: a shape
-calls: a number
 hooks: a name
-gain: a quantity and its direction
-    who: quality = picture quality / error = distance, deviation, step size / latency = time / compute = UNet
-        calls, calls, number of UNet calls / throughput / memory
-    up = goes up, rises, grows:
-    down = goes down, falls, shrinks:
-cost: a quantity and its direction
-    who: quality / error / latency / compute / throughput / memory
-    up:
-    down:
 """)
 
-# %% check="the-loop-shape"
-from inferlab.lab.explain import typed
+# %% check="the-loop-hooks"
+from inferlab.lab.explain import named
 
-
-### FIXTURE facts
-
-
-check.slot(lambda: typed(
-    check.explanation("the-loop"), "shape", facts()["unet.inputs.sample.shape"],
-    {"this is the state's shape; the UNet is given it twice, once for each prompt":
-     facts()["scheduler.step.inputs.sample.shape"]},
-), "the shape that the UNet was given")
-
-# %% check="the-loop-calls-hooks"
-from diffusers import HeunDiscreteScheduler
-from inferlab.lab.explain import named, typed
-
-heun = HeunDiscreteScheduler()
-heun.set_timesteps(4)
-check.slot(lambda: typed(check.explanation("the-loop"), "calls", len(heun.timesteps), {
-    "you counted steps; Heun looks twice at every step but the last": 4,
-    "the last step has no second look": 8,
-}), "denoiser calls of four Heun steps")
 check.slot(lambda: named(check.explanation("the-loop"), "hooks", {
     "init_noise_sigma": "init_noise_sigma", "scale_model_input": "scale_model_input",
     "step": "step set_timesteps timesteps", "": "and pipe scheduler the",
@@ -103,20 +72,6 @@ check.slot(lambda: named(check.explanation("the-loop"), "hooks", {
     "scale_model_input": "",
     "step": "step and set_timesteps are what was swapped; they hide nothing from the loop",
 }), "why the loop did not change")
-
-# %% check="the-loop-gain-cost"
-### FIXTURE words
-
-check.slot(lambda: words.grade(check.explanation("the-loop"), "gain", """
-wanted: what half the steps improve
-    latency / compute | down
-    throughput | up
-"""), "what half the steps gain")
-check.slot(lambda: words.grade(check.explanation("the-loop"), "cost", """
-wanted: what half the steps make worse
-    error | up
-    quality | down
-"""), "what half the steps cost")
 
 # %% check="the-loop-state"
 ### FIXTURE words

@@ -27,7 +27,7 @@ def test_the_run_card_of_every_variant_is_solved_by_the_same_arithmetic(number, 
         exec(source, namespace)
     assert float(results()["run-card"]) == 3.0
 
-    e, predicted = namespace["card"]["E"], namespace["predicted"]
+    e, predicted = namespace["card"]["D"], namespace["predicted"]
     right = predicted["controlled"]
     assert 0 < len(right) < e["steps"]
     assert (right[-1] + 1) / e["steps"] < e["end"] < (right[-1] + 2) / e["steps"]
