@@ -30,7 +30,8 @@ state: in one step, what the UNet predicts, and what the scheduler makes from th
     combines: both predictions = two predictions, both halves
     adds: fresh noise = new noise, more noise
     trains: the weights
-    more: from the latents / from the noise = with noise, using noise, from that noise /
+    more: from the latents / from the noise = with noise, using noise, from that noise,
+        with that noise, using that noise /
         from the text / in each step = in every step, at each step, once in each
         step, once per step / once after the loop = after the loop
 axis: how long the batch axis is in the UNet and in scheduler.step, and why

@@ -39,7 +39,8 @@ axis: how the channels, and how height and width change in vae.decode: from how 
         spatial axes, two spatial axes / the batch axis = batch, axis 0 / the shape = shape of the latents,
         latents
     goes from # to # = grows from # to #, changes from # to #, shrinks from # to #:
-    grows by a factor of # = grows by #, gets # larger, becomes # larger, gets # bigger:
+    grows by a factor of # = grows by #, gets # larger, becomes # larger, gets # bigger,
+        gets # times larger, becomes # times larger, gets # times bigger:
     stays at # = stays #, remains #, is #:
     stays the same = remains the same:
     changes:

@@ -11,8 +11,7 @@ state: what the draft does, what the target does and in how many passes, and wha
     writes = proposes, drafts, generates, guesses, predicts, gives, samples: the next tokens = tokens, next
         few tokens, four tokens, next four tokens, candidates, four candidates, drafted tokens / the token
         after the accepted ones = replacement, one more token, bonus token, token in place of the first
-        rejected one, token in place of the rejected one, one token of its own / the whole text = text, half
-        of the text, answer
+        rejected one, token in place of the rejected one, one token of its own / the whole text = text, answer
     checks = verifies, judges, reads, tests, scores: the drafted tokens = tokens, all drafted tokens, four
         tokens, all four tokens, them, them all, four drafted tokens, four candidates, candidates, all
         tokens, tokens of the draft, next tokens / the target's tokens = tokens of the target
@@ -42,8 +41,8 @@ axis: which axis of the target's input is longer than in plain decoding, how lon
         last token, last accepted token, token before them, last decided token, last emitted token, token
         before drafted ones / the whole prompt = prompt / the tokens that the target writes in this pass =
         new tokens of the target
-    more: in a later pass = in later passes, in each later pass, in every later pass, in each pass / in the
-        first pass / in the last pass
+    more: in a later pass = in later passes, in each later pass, in every later pass / in the
+        first pass / in the last pass / in each pass = in every pass
 trade-off: what you gain, and what you pay, when more tokens are drafted in a round
     who: a longer draft = longer drafts, more drafted tokens, larger gamma, drafting more tokens, drafting
         more

@@ -534,6 +534,7 @@ def test_what_stands_beside_a_typed_value_is_known_or_goes_to_a_person(line, exp
     ("batching", "award"), ("**continuous batching** first", "award"), ("launches", "deny"), ("", "deny"),
     ("batching or launches", "review"), ("anything but batching", "review"), ("don't batch", "review"), ("not.batching", "review"),
     ("without batching", "review"), ("batching, quantum", "review"), ("batching?", "review"),
+    ("at the batching", "award"), ("`batching`", "award"), ("continuous's batching", "award"),
 ])
 def test_a_name_is_graded_by_its_words_alone(line, verdict):
     names = {"batching": "batch* continuous", "launches": "launch* graph*", "": "first"}
@@ -603,7 +604,22 @@ def test_a_word_that_is_not_in_the_table_gets_the_nearest():
     assert "at `computes`, here comes" not in read("the UNet rests and computes")[0]
     assert "it breaks off: after `computes`" in read("the UNet rests and computes")[0]
     assert "at `after loop`, the sentence may end here" in read("the UNet rests after the loop")[0]
-    assert "begin with who" in read("noise from the UNet")[0]
+    assert "begin with who: " in read("noise from the UNet")[0]
+    assert "begin with who or end with by whom" in read("the noise is predicted")[0]
+    assert "at `or VAE predicts noise`, `or` leaves open" in read("the UNet or the VAE predicts the noise")[0]
+    assert "say again who" in read("the UNet does not compute the noise and predicts the noise")[0]
+
+
+def test_one_way_with_times_lets_every_way_of_its_entry_take_them():
+    words = Words("up", "axis: x\n  who: it all\n  grows by a factor of # = gets # larger, gets # times larger:\n")
+    for text in ("gets 8 times larger", "gets 8x larger", "gets 8 larger", "grows by a factor of 8"):
+        assert "grows by a factor of 8" in repr(View(parse(f"axis: it all {text}\n"), words)), text
+
+
+def test_so_joins_two_sentences():
+    both = read("the UNet predicts the noise, so it computes the picture")
+    assert both == read("the UNet predicts the noise, and it computes the picture")
+    assert len(both) == 2 and not any("so" in one for one in both)
 
 
 @pytest.mark.parametrize(("one", "several"), [

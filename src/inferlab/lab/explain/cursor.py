@@ -106,8 +106,7 @@ class Cursor:
             start = self.at
             if found and (not self.join(joins) or (verbs and self._new_clause(verbs))):
                 break
-            one = self.one(phrases)
-            if one is None:
+            if (one := self.one(phrases)) is None:
                 break
             found.append(one)
             if len(found) > MOST:
@@ -126,6 +125,7 @@ class Cursor:
         """Why the sentence is not read from here on: an `expected` phrase that is misspelled, or `hint`."""
         if self.at >= len(self.tokens):
             return Stop("it breaks off: " + hint)
+        hint = "`or` leaves open which of them: say one." if self.word == "or" else hint
         rest = " ".join(token.written for token in self.tokens[self.at : self.at + 4])
         near = {form[0].word: p for p in expected for form in self.rows.forms(p) if form}
         close = difflib.get_close_matches(self.word, near, n=1, cutoff=0.75)

@@ -133,11 +133,12 @@ class Sentence(Cursor):
         who = who or self._subject(pronoun)
         try:
             if denying and not again:
-                raise Stop("after a denial, say again who: or is that denied, too?")
+                raise Stop("say again who: after a denial it is not clear whether this is denied, too.")
             if neither and denial:
                 raise Stop("it is denied twice.")
             if not who:
-                raise self.stop(f"begin with who: {listing(self.rows.who)}.", self.rows.who)
+                whom = " or end with by whom" * (IS in self.tokens[self.at :])
+                raise self.stop(f"begin with who{whom}: {listing(self.rows.who)}.", self.rows.who)
             said = self.deed(Begun(who, turned, first, also), last)
         except Stop:
             if not done:

@@ -40,8 +40,8 @@ class Entries:
         for phrase, forms in self.listed.items():
             cuts = [(form, at) for form in forms for at in range(1, len(form))]
             more = [form[:at] + way for form, at in cuts for way in others.get(form[at:], ())]
-            ways = tuple(dict.fromkeys(forms + more))
-            opens = [token for way in ways for token in way if token == OPEN]
+            ways = dict.fromkeys(forms + more)
+            opens = [token for way in forms + more for token in way if token == OPEN]
             times = max(opens, key=lambda token: len(token.written), default=OPEN)
             self.forms[phrase] = tuple(tuple(times if t == OPEN else t for t in way) for way in ways)
 

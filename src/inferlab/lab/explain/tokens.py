@@ -54,7 +54,7 @@ LISTS = frozenset((",", "and", "&"))
 """What joins the entries of a list."""
 DENIED_LISTS = LISTS | {"or", "nor"}
 """What joins the entries of a list that is denied: "does not A or B" denies both."""
-JOINS = LISTS | {stem(word) for word in ("but", "while", "whereas")}
+JOINS = LISTS | {stem(word) for word in ("but", "while", "whereas", "so")}
 """What joins two sentences. "does not A but B" is no list: B is said to be so."""
 DENIALS = tuple(
     tuple(stem(word) for word in words.split())

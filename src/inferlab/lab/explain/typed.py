@@ -17,8 +17,8 @@ WORKING = re.compile(r"(?<=\w)\s+\(=?[\d\s.,*×x/+−-]+\)")
 PLAIN = set("number size length the a an of in all total together altogether is are it and exactly".split())
 COUNTED = set(
     "unet vae decoder model target draft transformer scheduler call step token row block layer head "
-    "byte pass time position slot exchange stage request page tile shape torch dtype weight value score "
-    "element".split()
+    "byte pass time position place slot exchange stage device request page tile shape torch dtype weight "
+    "value score element".split()
 )
 """Words that say what is counted, where no unit is given; "20 dozen" and "20 per step" are other numbers."""
 NUMBERS = frozenset(("count", "bytes", "ratio"))
@@ -117,9 +117,9 @@ def named(explanation: Explanation, label: str, names: Mapping[str, str], told: 
         names: the words that say each name, `*` for any ending; those of "" say nothing.
         told: why a name is wrong; "" for each that must be said.
     """
-    line = plain_characters(explanation.get(label)).casefold()
-    words = re.findall(r"\w+|[^\s.,:;`*()]", re.sub(r"(?<=\w)-(?=\w)", " ", line))
-    ways = [(way, name) for name, several in names.items() for way in several.split()]
+    line = plain_characters(explanation.get(label)).casefold().strip(" .`")
+    words = re.findall(r"\w+|[^\s.,:;`'*()]", re.sub(r"(?<=\w)-(?=\w)", " ", line))
+    ways = [(way, name) for name, them in (*names.items(), ("", "the at in by s")) for way in them.split()]
     said = {next((name for way, name in ways if fnmatch(word, way)), None) for word in words} - {""}
     right = {name for name, why in told.items() if not why}
     wants = f"`{label}:` wants {len(right)} of {', '.join(filter(None, names))}."

@@ -45,9 +45,8 @@ class View:
 
     def _labelled(self) -> list[tuple[str, ReadLine]]:
         """Each line with its field's name, where that is not the one above."""
-        above = ["", *(line.label for line in self.lines)]
-        pairs = zip(above, self.lines, strict=False)
-        return [("" if one.label == last else one.label, one) for last, one in pairs]
+        pairs = zip(["", *(line.label for line in self.lines)], self.lines, strict=False)
+        return [("" if one.label == above else one.label, one) for above, one in pairs]
 
     def __repr__(self) -> str:
         lines = [f"  {label:<10} {'' if one.read else '✗ '}{one.text}" for label, one in self._labelled()]
