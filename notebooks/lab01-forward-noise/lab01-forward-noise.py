@@ -5,7 +5,7 @@
 # training examples with a real `StableDiffusionPipeline`, measure how much of a picture is left at each
 # level, and find out why a colleague's training pairs teach nothing.
 #
-# **Time** 40 to 50 minutes without the reading · **Points** 14, of which 5 are practice (exercises 2 and 4) ·
+# **Time** 35 to 45 minutes without the reading · **Points** 12, of which 3 are practice (exercise 2) ·
 # **Reading** [Forward noise](../../handbook/lab01-forward-noise.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -54,12 +54,8 @@ for t in (0, 250, 500, 750, 999):
     print(f"t = {t:3d}   weight of the picture {signal:.4f}   of the noise {sigma:.4f}")
 
 # %% [markdown]
-# | object | what it does with noise |
-# |---|---|
-# | the **schedule** (`alphas_cumprod`) | says how much, for each `t` |
-# | **`add_noise`** | mixes it in: two weights, one sum |
-# | the **UNet**, the trained network | predicts which noise was mixed in |
-# | **`scheduler.step`** | takes some out again, when a picture is *made* (lab 02). Training never calls it |
+# The trained network, the UNet, only *predicts* which noise was mixed in. `scheduler.step` takes some noise
+# out again when a picture is *made* (lab 02). Training never calls it.
 
 # %% [markdown]
 # ![Left, an arc and a straight line from picture to noise, cut by one ray, with a diamond just before the
@@ -67,9 +63,8 @@ for t in (0, 250, 500, 750, 999):
 # t.](../../handbook/figures/lab01-levels.svg)
 #
 # *From the handbook.* Left: each mixture is a point; the two weights are its coordinates. Diffusion moves
-# along an arc, flow matching along a line. On one ray from the origin, the ratio of the weights is the same.
-# Right: the signal-to-noise ratio, the square of that ratio, along four schedules. Only cosine and
-# zero-terminal leave the plot at the bottom.
+# along an arc, flow matching along a line. Right: the signal-to-noise ratio, the square of the ratio of the
+# weights, along four schedules.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -89,8 +84,8 @@ for t in (0, 250, 500, 750, 999):
 # | `timesteps` | the `t` of each picture of the batch, a list of `int`; so its length is the number of pictures |
 # | `height`, `width` | size of the pictures, in pixels |
 #
-# Returns a `dict`: the number of calls (`int`) under `"vae.encode"`, `"scheduler.add_noise"`, `"unet"` and
-# `"scheduler.step"`, and under `"x_t"` the shape of the noisy latents, a tuple of `int`.
+# Returns a `dict`: the number of calls (`int`) under `"scheduler.add_noise"` and `"unet"`, and under `"x_t"`
+# the shape of the noisy latents, a tuple of `int`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -99,22 +94,16 @@ for t in (0, 250, 500, 750, 999):
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# What training needs is done once for the whole batch. What only *making* a picture needs is done 0 times.
-# The VAE's latents have 4 channels, and an eighth of the picture's height and width.
+# Both are called once for the whole batch. The VAE's latents have 4 channels, and an eighth of the picture's
+# height and width.
 # </details>
 
 # %% exercise="forecast" provides=["forecast"] difficulty=1 minutes=4
 def forecast(timesteps, height, width):
-    """What a trace of one training step shows: calls of four boundaries, and a shape."""
+    """What a trace of one training step shows: two numbers of calls, and a shape."""
     ### BEGIN SOLUTION
     batch = len(timesteps)
-    return {
-        "vae.encode": 1,
-        "scheduler.add_noise": 1,
-        "unet": 1,
-        "scheduler.step": 0,
-        "x_t": (batch, 4, height // 8, width // 8),
-    }
+    return {"scheduler.add_noise": 1, "unet": 1, "x_t": (batch, 4, height // 8, width // 8)}
     ### END SOLUTION
 
 # %% [markdown]
@@ -151,14 +140,11 @@ step_trace.table(level=1)
 # * **`unet`** ran once. Nothing here goes from noise to a picture, so this is no generator;
 # * the UNet's **`timestep`** has one entry for each picture, and each entry names a level.
 #
-# (The encoder gives 8 channels: a mean and a log-variance for each of 4. We took the mean, so that everybody
-# gets the same numbers; training draws a sample.)
-#
 # **Reconcile.** Put `forecast([60, 500, 940], 128, 128)` beside the trace. Where they differ, the trace is
 # right.
 
 # %% tags=["demo"]
-for name in ("vae.encode", "scheduler.add_noise", "unet", "scheduler.step"):
+for name in ("scheduler.add_noise", "unet"):
     print(f"{name:20s} {len(step_trace.find(name))} calls")
 print("x_t                 ", tuple(step_trace.find("scheduler.add_noise")[0].outputs.shape))
 
@@ -170,15 +156,15 @@ check = Check("forecast", points=3)
 def ask_forecast(*step):
     """The learner's forecast of a training step, once it has the form that the contract asks for."""
     got = check.learner.forecast(*step)
-    calls = ["vae.encode", "scheduler.add_noise", "unet", "scheduler.step"]
+    calls = ["scheduler.add_noise", "unet"]
     check.true(isinstance(got, dict) and set(got) == {*calls, "x_t"},
-               "return a dict with exactly the five keys of the contract")
+               "return a dict with exactly the three keys of the contract")
     check.true(isinstance(got["x_t"], tuple), "the shape is a tuple, such as (1, 2, 3)")
     return {key: got[key] for key in calls}, got["x_t"]
 
 with check.part("the calls of the traced step", weight=1):
     counted, _ = ask_forecast([60, 500, 940], 128, 128)
-    check.equal(counted, {"vae.encode": 1, "scheduler.add_noise": 1, "unet": 1, "scheduler.step": 0})
+    check.equal(counted, {"scheduler.add_noise": 1, "unet": 1})
 ### HIDDEN TESTS
 check.score()
 
@@ -204,8 +190,7 @@ labels = [f"t = {t}" for t in levels.tolist()]
 filmstrip(picture(noisy), labels, "One picture gives an example at every level")
 
 # %% [markdown]
-# So `t` does not say how many pictures there are. One picture gives examples at a thousand levels, and each
-# new noise gives a new example.
+# So `t` does not count pictures. One picture gives examples at a thousand levels.
 
 # %% [markdown]
 # ## 4 · Read
@@ -248,20 +233,15 @@ show_source(
 )
 
 # %% [markdown]
-# | | weight of the picture | weight of the noise | what adds up to 1 | velocity |
-# |---|---|---|---|---|
-# | diffusion | $\sqrt{\bar\alpha_t}$ | $\sqrt{1-\bar\alpha_t}$ | the squares | $v = \sqrt{\bar\alpha_t}\,\epsilon - \sqrt{1-\bar\alpha_t}\,x_0$ |
-# | flow matching | $1 - \sigma$ | $\sigma$ | the weights | $u = \epsilon - x_0$ |
-#
-# Diffusion's `x_t / (signal + sigma)` is a flow-matching mixture, with weight `sigma / (signal + sigma)` for
-# the noise.
+# Both mix the same two things. Divide diffusion's mixture by the sum of its two weights, and it lies on the
+# line.
 
 # %% [markdown]
 # ## 5 · Build
 #
 # ### Exercise 2 · Levels
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 5 minutes · 3 points*
 #
 # In another schedule, the same row number is another noise level. What can be compared is the
 # **signal-to-noise ratio**: the squared weight of the picture over the squared weight of the noise. Write
@@ -274,21 +254,21 @@ show_source(
 #
 # `zero_terminal` is what `rescale_betas_zero_snr=True` does: the **weights of the picture**,
 # $\sqrt{\bar\alpha_t}$, are shifted so that the last one is 0, and then stretched so that the first one is
-# what it was.
+# what it was. You write the line that bends the weights.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
 # `zero_terminal`: a shift moves the first weight too. By which factor must all weights be multiplied to bring
-# it back? And the table holds the squares of the weights.
+# it back?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# The ratio is <code>alphas_cumprod</code> over 1 minus itself. For the other function, with
-# <code>w = alphas_cumprod.sqrt()</code>: <code>(w - w[-1]) * w[0] / (w[0] - w[-1])</code>, squared.
+# The ratio is <code>alphas_cumprod</code> over 1 minus itself. For the other function:
+# <code>bent = (weight - weight[-1]) * weight[0] / (weight[0] - weight[-1])</code>.
 # </details>
 
-# %% exercise="levels" provides=["snr", "zero_terminal"] difficulty=2 minutes=6
+# %% exercise="levels" provides=["snr", "zero_terminal"] difficulty=2 minutes=5
 def snr(alphas_cumprod):
     """Signal-to-noise ratio at each t."""
     ### BEGIN SOLUTION
@@ -298,10 +278,11 @@ def snr(alphas_cumprod):
 
 def zero_terminal(alphas_cumprod):
     """The schedule with its last entry at 0 and its first entry as it was."""
-    ### BEGIN SOLUTION
     weight = alphas_cumprod.sqrt()
-    return ((weight - weight[-1]) * weight[0] / (weight[0] - weight[-1])) ** 2
+    ### BEGIN SOLUTION
+    bent = (weight - weight[-1]) * weight[0] / (weight[0] - weight[-1])
     ### END SOLUTION
+    return bent**2
 
 # %% check="levels" points=3
 import torch
@@ -327,8 +308,7 @@ check.score()
 # %% [markdown]
 # ### Four schedules and a line
 #
-# Your functions, on the library's schedules. The ratio falls by many powers of ten, so its axis is
-# logarithmic.
+# Your functions, on the library's schedules:
 
 # %%
 SCHEDULES = {
@@ -355,8 +335,8 @@ with when_written("snr", "zero_terminal"):
     display(levels_over_t(curves, "The same t is another noise level in every schedule"))
 
 # %% [markdown]
-# A `t` without its schedule is no noise level: at one row, schedules differ by a factor of more than ten. Now
-# look at the **right-hand end**. Is the last `t` pure noise?
+# At one row, schedules differ by a factor of more than ten. Now look at the **right-hand end**. Is the last
+# `t` pure noise?
 
 # %% tags=["demo"]
 with when_written("zero_terminal"):
@@ -365,18 +345,17 @@ with when_written("zero_terminal"):
 
 # %% [markdown]
 # Only where that weight is 0. With Stable Diffusion's schedule, some of the picture is left, and the network
-# learns to use it: mostly the average color. When a picture is *made*, the loop starts from noise without a
-# picture, and the network takes that noise's average, a medium grey, for the picture's. So such models hardly
-# ever draw a black night. Zero-terminal schedules exist for that reason ([Lin et
-# al.](https://arxiv.org/abs/2305.08891)).
+# learns to use it: mostly the average color. When a picture is *made*, the loop starts from noise alone, and
+# the network takes that noise's average, a medium grey, for the picture's. So such models hardly ever draw a
+# black night. Zero-terminal schedules repair that ([Lin et al.](https://arxiv.org/abs/2305.08891)).
 
 # %% [markdown]
 # ### Exercise 3 · Training pairs that teach nothing
 #
-# *difficulty 3 of 3 · 7 minutes · 3 points*
+# *difficulty 3 of 3 · 6 minutes · 3 points*
 #
-# A colleague has read that noise is added step after step, a little at each, and has written just that. A
-# `beta` is the share of noise (squared weight) that one step adds.
+# A colleague has read that noise is added step after step, and has written just that. A `beta` is the share
+# of noise (squared weight) that one step adds.
 
 # %%
 def colleague_pair(clean, noise, timesteps, betas):
@@ -390,7 +369,7 @@ def colleague_pair(clean, noise, timesteps, betas):
 
 # %% [markdown]
 # The shapes are right. But look at the standard deviation, and at the trained UNet's loss (the mean square of
-# answer minus target; a UNet that always answered 0 would have about 1):
+# answer minus target; always answering 0 would give about 1):
 
 # %% tags=["demo"]
 betas = pipe.scheduler.betas.to(lab.device)
@@ -408,37 +387,31 @@ look_at("add_noise", x_t, noise)
 look_at("colleague", *colleague_pair(clean.float(), noise.float(), timesteps, betas))
 
 # %% [markdown]
-# "I see," says the colleague. "I must draw *fresh* noise in each step." Before you agree: the standard
-# deviation would then be right. But which noise would be in $x_t$, and which noise would the function return
-# as the target?
+# "I see," says the colleague. "I must draw *fresh* noise in each step." The standard deviation would then be
+# right. But which noise would be in $x_t$, and which one would be returned as the target?
 #
-# Write `training_pair` for a network that answers with the noise. It returns the tuple `(x_t, target)`: two
-# tensors shaped like `clean`, **for any schedule that is given as `betas`**.
-#
-# | argument | meaning |
-# |---|---|
-# | `clean`, `noise` | `(B, C, H, W)`, `float32` |
-# | `timesteps` | `(B,)`, `int64`: each sample has its own |
-# | `betas` | `(T,)`, `float32`; $\bar\alpha_t$ is the product of $1-\beta$ over rows 0 to `t`, **row `t` included** |
+# Write `training_pair` for a network that answers with the noise. It returns the tuple `(x_t, target)`, two
+# tensors shaped like `clean`. `clean` and `noise` are `(B, C, H, W)`; `timesteps` is `(B,)`, `int64`, because
+# **each sample has its own**. The table of the schedule is made from its `betas` already.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# The colleague's $x_t$ has two faults. What do a hundred small weights of the *same* noise add up to? And how
-# many steps lead to row 0? You need no loop at all.
+# What do a hundred small weights of the *same* noise add up to? You need no loop at all. And how does one
+# weight for each sample meet a tensor of four axes (section 4)?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>alphas_cumprod = torch.cumprod(1 - betas, dim=0)</code>, its rows <code>timesteps</code> reshaped to
-# <code>(-1, 1, 1, 1)</code>, and the formula of section 1 with the <code>noise</code> that was handed in.
-# That noise is the target, too.
+# <code>level = alphas_cumprod[timesteps].reshape(-1, 1, 1, 1)</code>, and the formula of section 1 with the
+# <code>noise</code> that was handed in. That noise is the target, too.
 # </details>
 
-# %% exercise="training-pair" provides=["training_pair"] difficulty=3 minutes=7
+# %% exercise="training-pair" provides=["training_pair"] difficulty=3 minutes=6
 def training_pair(clean, noise, timesteps, betas):
     """(x_t, target) of a batch."""
+    alphas_cumprod = torch.cumprod(1 - betas, dim=0)
     ### BEGIN SOLUTION
-    level = torch.cumprod(1 - betas, dim=0)[timesteps].reshape(-1, 1, 1, 1)
+    level = alphas_cumprod[timesteps].reshape(-1, 1, 1, 1)
     return level.sqrt() * clean + (1 - level).sqrt() * noise, noise
     ### END SOLUTION
 
@@ -474,114 +447,70 @@ with when_written("training_pair"):
     look_at("yours", *training_pair(clean.float(), noise.float(), timesteps, betas))
 
 # %% [markdown]
-# ### Exercise 4 · Four languages, one system of equations
+# ### Four languages, one system of equations
 #
-# *difficulty 2 of 3 · 5 minutes · 2 points*
-#
-# A network is trained to answer in one of four "languages": `"epsilon"` (the noise), `"sample"` (the clean
-# latents), `"v_prediction"` (the velocity $v$ of section 4) or `"flow"` (the velocity $u$ of the line). Each
-# answer $y$, like $x_t$, is a mixture of $x_0$ and $\epsilon$:
-#
-# $$x_t = \text{signal}\;x_0 + \text{sigma}\;\epsilon \qquad\qquad y = p\,x_0 + q\,\epsilon$$
-#
-# These are **two equations for two unknowns**. The function solves them, and mixes $x_0$ and $\epsilon$ with
-# the weights of the language that is `wanted`. `signal` and `sigma`, two `float`, are the weights in $x_t$,
-# from either row of section 4's table. Fill the two gaps:
-#
-# * `weights`, the $(p, q)$ of each language, a `dict` with four entries;
-# * where the two equations do not determine the unknowns, raise `ValueError` (also if `wanted` is `spoken`).
-#
-# <details><summary>Hint 1: a nudge</summary>
-#
-# How much $x_0$ and how much $\epsilon$ is in "the noise"? For $v$ and $u$, look at the table of section 4.
-# And by which number does the function divide?
-# </details>
-#
-# <details><summary>Hint 2: nearly the solution</summary>
-#
-# <code>"epsilon": (0, 1)</code>, and <code>"v_prediction": (-sigma, signal)</code>. In the second gap,
-# <code>raise ValueError(...)</code> if <code>det == 0</code>.
-# </details>
+# A network is trained to answer in one of four "languages". Each answer, like $x_t$, is a mixture of $x_0$
+# and $\epsilon$. The `weights` below say which. (`signal` and `sigma` are the weights in `x_t`.) Two mixtures
+# are **two equations for two unknowns**, so each answer can be translated into the others:
 
-# %% exercise="languages" provides=["translate_to"] difficulty=2 minutes=5
+# %%
 def translate_to(wanted, output, spoken, x_t, signal, sigma):
-    """What `output`, an answer in the language `spoken`, says in the language `wanted`; shape of `x_t`."""
-    ### BEGIN SOLUTION
-    weights = {"epsilon": (0, 1), "sample": (1, 0), "v_prediction": (-sigma, signal), "flow": (-1, 1)}
-    ### END SOLUTION
+    """What `output`, an answer in the language `spoken`, says in the language `wanted`."""
+    weights = {"epsilon": (0, 1), "sample": (1, 0),  # the noise; the clean latents
+               "v_prediction": (-sigma, signal), "flow": (-1, 1)}  # the velocities of the arc and of the line
     p, q = weights[spoken]
     det = signal * q - sigma * p
-    ### BEGIN SOLUTION
     if det == 0:
         raise ValueError(f"at these weights, x_t and {spoken} do not determine the picture and the noise")
-    ### END SOLUTION
     clean, noise = (q * x_t - sigma * output) / det, (signal * output - p * x_t) / det
     p, q = weights[wanted]
     return p * clean + q * noise
 
-# %% check="languages" points=2
-import torch
-from diffusers import DDPMScheduler
-from inferlab.lab import Check, LearnerError, close
-
-check = Check("languages", points=2)
-x0, eps = torch.randn(2, 3, 4, 8, 8, generator=torch.Generator().manual_seed(12))
-x0 = 2 * x0 + 0.5
-
-def translated(spoken, wanted, a, s):
-    """The learner's translation of an exact answer at these weights, and the right one."""
-    mixture = {"epsilon": (0, 1), "sample": (1, 0), "v_prediction": (-s, a), "flow": (-1, 1)}
-    exact = {name: p * x0 + q * eps for name, (p, q) in mixture.items()}
-    got = check.learner.translate_to(wanted, exact[spoken], spoken, a * x0 + s * eps, a, s)
-    check.tensor(got, shape=(3, 4, 8, 8))
-    return got, exact
-
-with check.part("from epsilon to sample", weight=1):
-    got, exact = translated("epsilon", "sample", 0.8, 0.6)
-    ### HIDDEN TESTS
-    check.close(got, exact["sample"], tol=1e-4)
-### HIDDEN TESTS
-check.score()
-
 # %% [markdown]
-# Your function, on the UNet's own answers from the traced step: what picture is behind each answer?
+# **Translate one answer.** At some place `x_t` is 1.0, with a `signal` of 0.8 and a `sigma` of 0.6. The cell
+# says which clean latent a network means that speaks `epsilon` and answers 0.5. Change it: what does a network
+# mean that speaks `v_prediction` and answers **0.2**? Keep that number for section 6.
 
 # %% tags=["demo"]
-with when_written("translate_to"):
-    guesses = []
-    for said, seen, t in zip(answer.float(), x_t.float(), timesteps.tolist(), strict=True):
-        signal, sigma = float(table[t]) ** 0.5, float(1 - table[t]) ** 0.5
-        guesses.append(translate_to("sample", said, "epsilon", seen, signal, sigma))
-    shown = picture(torch.cat([x_t, torch.stack(guesses).to(x_t)]))
-    names = [f"{what} t = {t}" for what in ("x_t,", "guess,") for t in timesteps.tolist()]
-    display(filmstrip(shown, names, "An answer about the noise is a guess of the picture"))
+print(translate_to("sample", 0.5, "epsilon", 1.0, signal=0.8, sigma=0.6))
 
 # %% [markdown]
-# At 60 the guess is the picture. At 940 it is an average of all that the caption allows. So one answer is not
+# Here are the UNet's own answers from the traced step, translated in the same way:
+
+# %% tags=["demo"]
+guesses = []
+for said, seen, t in zip(answer.float(), x_t.float(), timesteps.tolist(), strict=True):
+    signal, sigma = float(table[t]) ** 0.5, float(1 - table[t]) ** 0.5
+    guesses.append(translate_to("sample", said, "epsilon", seen, signal, sigma))
+shown = picture(torch.cat([x_t, torch.stack(guesses).to(x_t)]))
+names = [f"{what} t = {t}" for what in ("x_t,", "guess,") for t in timesteps.tolist()]
+filmstrip(shown, names, "An answer about the noise is a guess of the picture")
+
+# %% [markdown]
+# At 60 the guess is the picture. At 940 it is an average of all that the caption allows: one answer is not
 # yet a picture (lab 02).
 #
-# The `ValueError`: at a zero-terminal schedule's last `t`, $x_t$ *is* the noise. A network that answers with
-# the noise only repeats its input, and says nothing about the picture. So a model for such a schedule is
-# trained to answer in another language, in practice `v_prediction`.
+# The `ValueError`: at a zero-terminal schedule's last `t`, $x_t$ *is* the noise. There the answer `epsilon`
+# only repeats the input. So models for such schedules speak another language, in practice `v_prediction`.
 
 # %% [markdown]
 # ## 6 · Explain
 #
-# Say what happened in **your traced step** of section 3, and what you saw of the schedules. In the fields
-# `example`, `t` and `last` you write short sentences, one a line, from the tables below: an entry of `who`, a
-# verb, an entry of its row and, if you like, entries of a row `may follow`. In `shape` you type the shape of
-# `x_t`, in `calls` how often `add_noise` ran. Lines that begin with `#` are your own notes.
+# Say what happened in **your traced step**, and what you saw of the schedules. In `example`, `t` and `last`
+# you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row
+# and, if you like, entries of a row `may follow`. In `picture` you type the clean latent that you translated.
+# Lines that begin with `#` are your own notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 6 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# *difficulty 1 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
 # that the cell cannot read is graded by a person.
 
-# %% explain="one-example" difficulty=1 minutes=6
+# %% explain="one-example" difficulty=1 minutes=5
 %%explain one-example
 # ### BEGIN SOLUTION
 # example: add_noise mixes the noise into the latents in one sum
@@ -590,8 +519,7 @@ words
 #   t names another level in another schedule
 # last: Stable Diffusion's last t leaves some of the picture
 #   the zero-terminal last t leaves nothing of the picture
-# shape: (3, 4, 16, 16)
-# calls: 1
+# picture: 0.68
 # ### END SOLUTION
 
 # %% check="words-example" of="one-example" points=1
@@ -613,13 +541,12 @@ with check.part("`t:` and `last:` are filled in (graded when you hand it in)", w
 ### HIDDEN TESTS
 check.score()
 
-# %% check="words-entries" of="one-example" points=1
-from inferlab.lab import Check, reference
+# %% check="words-language" of="one-example" points=1
+from inferlab.lab import Check
 
-check = Check("words-entries", points=1)
-with check.part("`shape:` and `calls:` are filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("one-example").get("shape"), "`shape:` is empty")
-    check.true(check.explanation("one-example").get("calls"), "`calls:` is empty")
+check = Check("words-language", points=1)
+with check.part("`picture:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-example").get("picture"), "`picture:` is empty")
 ### HIDDEN TESTS
 check.score()
 
@@ -628,16 +555,15 @@ check.score()
 #
 # * **Noising is not the generator.** It is two weights and a sum. Pictures are made by the loop of labs 02
 #   and 04, which goes the other way and needs the network.
-# * **`t` is a row of a table.** It counts neither pictures nor steps that were taken. In another schedule the
-#   same row is another noise level; compare signal-to-noise ratios instead.
-# * **Noise is not added step after step.** Many small steps with fresh noise reach the same level, but the
-#   noise in $x_t$ is then a mixture of all draws, not the one that is returned.
-# * **The last `t` need not be pure noise.** The table's last entry says how much is left. Of
-#   `all_tables()`, one ends at 0, cosine nearly.
-# * **Diffusion and flow matching mix the same two things.** In diffusion the squares of the weights add up to
-#   1, in flow matching the weights do. At the same ratio, the two mixtures differ only in size.
-# * **Four languages, one content.** With $x_t$, each answer can be translated. The exception is `epsilon` at
-#   pure noise: there it only repeats $x_t$.
+# * **`t` is a row of a table.** It counts neither pictures nor steps. In another schedule the same row is
+#   another noise level; compare signal-to-noise ratios instead.
+# * **Noise is not added step after step.** Many small steps with fresh noise reach the same level, but then
+#   nobody knows the noise in $x_t$.
+# * **The last `t` need not be pure noise.** The table's last entry says how much is left.
+# * **Diffusion and flow matching mix the same two things.** At the same ratio of the weights, the two
+#   mixtures differ only in size.
+# * **Four languages, one content.** With $x_t$, each answer can be translated, but for `epsilon` at pure
+#   noise.
 
 # %% [markdown]
 # Flashcards on diffusion, for now or for another day. Some belong to later labs:

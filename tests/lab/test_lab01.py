@@ -27,9 +27,10 @@ STABLE = {"beta_schedule": "scaled_linear", "beta_start": 0.00085, "beta_end": 0
 def solved():
     """The names that the lab's solutions define, and its schedules."""
     names: dict = {"torch": torch, "DDPMScheduler": DDPMScheduler}
-    for exercise in ("levels", "training-pair", "languages"):
+    for exercise in ("levels", "training-pair"):
         exec(cell(exercise=exercise), names)
-    exec(cell(begins="SCHEDULES = {"), names)
+    for given in ("SCHEDULES = {", "def translate_to"):
+        exec(cell(begins=given), names)
     return names
 
 
@@ -41,9 +42,9 @@ def test_a_check_cell_overwrites_nothing_that_the_lab_still_uses():
 
 def test_practice_is_at_most_forty_percent_and_each_exercise_says_its_points():
     points = points_of(LAB)
-    assert sum(points.values()) == 14 and points["levels"] + points["languages"] == 5 <= 0.4 * 14
+    assert sum(points.values()) == 12 and points["levels"] == 3 <= 0.4 * 12
     prose = prose_of(LAB)
-    assert "**Points** 14, of which 5 are practice" in prose
+    assert "**Points** 12, of which 3 are practice" in prose
     assert efforts_said(LAB) == efforts_declared(LAB)
 
 
@@ -83,6 +84,19 @@ def test_the_diffusion_mixture_divided_by_its_weights_lies_on_the_line():
         on_line = flow.scale_noise(clean, flow.timesteps[row:row + 1], noise)
         mixed = scheduler.add_noise(clean, noise, torch.tensor([t]))
         assert (mixed / (level**0.5 + (1 - level) ** 0.5) - on_line).abs().max() < 0.005
+
+
+def test_the_given_translation_speaks_all_four_languages_and_refuses_what_is_not_determined(solved):
+    translate_to, a, s = solved["translate_to"], 0.8, 0.6
+    clean, noise = torch.randn(2, 1, 4, 8, 8, generator=torch.Generator().manual_seed(2))
+    exact = {"epsilon": noise, "sample": clean, "v_prediction": a * noise - s * clean, "flow": noise - clean}
+    for spoken in exact:
+        for wanted in exact:
+            got = translate_to(wanted, exact[spoken], spoken, a * clean + s * noise, a, s)
+            assert torch.allclose(got, exact[wanted], atol=1e-5)
+    assert translate_to("sample", 0.2, "v_prediction", 1.0, 0.8, 0.6) == pytest.approx(0.68)
+    with pytest.raises(ValueError, match="do not determine"):
+        translate_to("sample", noise, "epsilon", noise, 0.0, 1.0)
 
 
 def test_the_plot_has_a_curve_for_each_schedule_and_refuses_what_it_cannot_draw(solved):
