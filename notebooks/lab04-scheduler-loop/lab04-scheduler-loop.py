@@ -204,7 +204,7 @@ traced.table(level=1)
 # %% [markdown]
 # Read the table from top to bottom. In the loop, three boundaries repeat: `scale_model_input`, `unet`,
 # `scheduler.step`. Guidance has no module of its own, so the trace infers it from two batch sizes: the UNet's
-# is 2, the step's 1. What is before and after the loop is done once.
+# is 2, the step's 1. What stands outside the loop is done once.
 
 # %%
 print(f"the UNet's {traced['unet'].calls} calls take {traced['unet'].ms / traced.ms:.0%} of the run")
