@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -24,7 +23,6 @@ MISBUILT = {
     "streams exchanged": "transformer.transformer_blocks.0",
     "no shift": "scheduler.set_timesteps",
     "another base schedule": "scheduler.set_timesteps",
-    "no guidance": "transformer.time_text_embed",
     "no pooled text": "transformer.time_text_embed",
     "patches unpacked in another order": "_unpack_latents",
 }
@@ -35,7 +33,7 @@ def misbuilt(pipe: FluxPipeline, variant: int) -> FluxPipeline:
 
     Args:
         pipe: a ``FluxPipeline``; its transformer embeds guidance, its scheduler shifts dynamically.
-        variant: 0 to 8, which of the faults in ``MISBUILT``.
+        variant: 0 to 7, which of the faults in ``MISBUILT``.
 
     Returns:
         A pipeline that runs without an error and whose tensors have the healthy shapes, as long as a prompt
@@ -154,21 +152,16 @@ def _exchange_streams(transformer: Any) -> None:
     transformer.transformer_blocks[0].register_forward_hook(lambda module, args, output: output[::-1])
 
 
-def _drop(part: str) -> Callable[[torch.nn.Module], None]:
+def _drop_pooled(transformer: Any) -> None:
     """A hook on one of the embedders that are summed to modulate the blocks: it adds nothing."""
-
-    def hook(transformer: torch.nn.Module) -> None:
-        embedder = getattr(transformer.time_text_embed, part)
-        embedder.register_forward_hook(lambda module, args, output: torch.zeros_like(output))
-
-    return hook
+    embedder = transformer.time_text_embed.text_embedder
+    embedder.register_forward_hook(lambda module, args, output: torch.zeros_like(output))
 
 
 _TRANSFORMER = {
     "positions of the picture first": _roll_positions,
     "streams exchanged": _exchange_streams,
-    "no guidance": _drop("guidance_embedder"),
-    "no pooled text": _drop("text_embedder"),
+    "no pooled text": _drop_pooled,
 }
 _TIMESTEPS = {"no shift": _unshifted, "another base schedule": _own_base}
 _METHODS = {
