@@ -26,8 +26,9 @@ DEVICE = "auto"  # "auto" | "cpu" | "cuda"
 SEED = 7
 
 # %% [markdown]
-# `"full"` builds the architecture of FLUX.1-dev with random weights (real shapes and costs, no pictures; it
-# needs a GPU with 40 GB); `"hub"` downloads the real checkpoint. Grading always uses `"bundled"` on the CPU.
+# `"bundled"` is a small trained model. `"full"` builds the architecture of FLUX.1-dev with random weights (real
+# shapes and costs, no pictures; it needs a GPU with 40 GB); `"hub"` downloads the real checkpoint. Grading
+# always uses `"bundled"` on the CPU.
 
 # %%
 from inferlab.lab import start
@@ -360,8 +361,8 @@ check.score()
 #
 # *difficulty 3 of 3 · 6 minutes · 3 points*
 #
-# The block of section 4, made of its parts. This is what each stream does alone, before the attention and
-# after it:
+# The block of section 4, made of its parts: each stream has its own modulation, norm, projections (`qkv` and
+# `out`) and MLP. This is what a stream does alone, before the attention and after it:
 
 # %%
 def before(part, x, temb):
