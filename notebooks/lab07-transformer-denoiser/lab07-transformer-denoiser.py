@@ -26,9 +26,9 @@ DEVICE = "auto"  # "auto" | "cpu" | "cuda"
 SEED = 7
 
 # %% [markdown]
-# `"bundled"` is a small trained model. `"full"` builds the architecture of FLUX.1-dev with random weights (real
-# shapes and costs, no pictures; it needs a GPU with 40 GB); `"hub"` downloads the real checkpoint. Grading
-# always uses `"bundled"` on the CPU.
+# `"bundled"` is a small trained model. `"full"` builds the architecture of FLUX.1-dev with random weights
+# (real shapes and costs, no pictures; it needs a GPU with 40 GB); `"hub"` downloads the real checkpoint.
+# Grading always uses `"bundled"` on the CPU.
 
 # %%
 from inferlab.lab import start
