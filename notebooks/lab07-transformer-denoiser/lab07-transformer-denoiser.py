@@ -267,9 +267,9 @@ print(pack(torch.arange(16).reshape(1, 1, 4, 4)).tolist())
 # Write the way back: the last line of `unpack(tokens, height, width)`. It returns the latents
 # `(B, C, height, width)` of which `pack` made these tokens.
 #
-# **b)** Attention does not know where its tokens are. A rotation tells it: the features of a query or key form
-# pairs, and each pair is rotated by an angle that depends on the token's position. Then a score depends on
-# the *distance* of two tokens. A position is three numbers: 0, the row and the column (the text's are all 0).
+# **b)** Attention does not know where its tokens are. A rotation tells it: the features of a query or key
+# form pairs, and each pair is rotated by an angle that depends on the token's position. Then a score depends
+# on the *distance* of two tokens. A position is three numbers: 0, the row and the column (the text's are all 0).
 # Each of these axes has its own share of a head's features: of `d` features, pair `k` is rotated by
 #
 # $$\text{angle} = \text{position} \cdot \theta^{-2k/d}, \qquad k = 0, \dots, d/2 - 1$$
@@ -689,8 +689,8 @@ check.score()
 #
 # * **Diffusion does not mean UNet.** The loop needs a function of latents, noise level and text. Here it is a
 #   transformer, and no line of the loop depends on that.
-# * **Conditioning is not the concatenation of strings.** The text's tokens are vectors in one sequence with the
-#   picture's, and every block changes them. A second, pooled vector scales and shifts every block.
+# * **Conditioning is not the concatenation of strings.** The text's tokens are vectors in one sequence with
+#   the picture's, and every block changes them. A second, pooled vector scales and shifts every block.
 # * **Tokens grow with the square of the side, and scores with the fourth power.**
 # * **Guidance need not cost a second pass.** A distilled model gets the scale as an input.
 # * **Position is an input like any other.** Exchanged rows and columns change no shape. And a picture may look
