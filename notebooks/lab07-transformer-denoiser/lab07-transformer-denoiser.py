@@ -269,8 +269,8 @@ print(pack(torch.arange(16).reshape(1, 1, 4, 4)).tolist())
 #
 # **b)** Attention does not know where its tokens are. A rotation tells it: the features of a query or key
 # form pairs, and each pair is rotated by an angle that depends on the token's position. Then a score depends
-# on the *distance* of two tokens. A position is three numbers: 0, the row and the column (the text's are all 0).
-# Each of these axes has its own share of a head's features: of `d` features, pair `k` is rotated by
+# on the *distance* of two tokens. A position is three numbers: 0, the row and the column (the text's are all
+# 0). Each of these axes has its own share of a head's features: of `d` features, pair `k` is rotated by
 #
 # $$\text{angle} = \text{position} \cdot \theta^{-2k/d}, \qquad k = 0, \dots, d/2 - 1$$
 #
@@ -693,8 +693,8 @@ check.score()
 #   the picture's, and every block changes them. A second, pooled vector scales and shifts every block.
 # * **Tokens grow with the square of the side, and scores with the fourth power.**
 # * **Guidance need not cost a second pass.** A distilled model gets the scale as an input.
-# * **Position is an input like any other.** Exchanged rows and columns change no shape. And a picture may look
-#   healthy although its schedule is wrong: compare values in a trace.
+# * **Position is an input like any other.** Exchanged rows and columns change no shape. And a picture may
+#   look healthy although its schedule is wrong: compare values in a trace.
 
 # %% [markdown]
 # ## 8 · Check and hand in
