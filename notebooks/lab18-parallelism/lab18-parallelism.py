@@ -18,7 +18,7 @@
 # build a split layer by hand, forecast a pipeline tick by tick, and then decide how to split a machine of
 # your own.
 #
-# **Time** 70 to 90 minutes · **Points** 20, of which 3 are practice (exercise 2) · **Reading**
+# **Time** 50 to 70 minutes · **Points** 17, of which 3 are practice (exercise 2) · **Reading**
 # [One model on several devices](../../handbook/lab18-parallelism.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -395,86 +395,22 @@ with when_written("rank_mlp"):
 # the other. A pipeline makes exactly the same operations, and so the same bits.
 
 # %% [markdown]
-# ### Exercise 3 · A split that raises nothing
+# ### Exercise 3 · What crosses the wire
 #
-# *difficulty 2 of 3 · 4 minutes · 1 point*
+# *difficulty 2 of 3 · 4 minutes · 2 points*
 #
-# To save launches a colleague stores q, k and v as **one** matrix, stacked by outputs, and splits it with
-# `weight.chunk(4)`, for four ranks. Every shape is right, no error is raised, and the model writes nonsense.
-# Take the stack and the rank of the next cell and give two lists of row numbers, counted from 0:
-# `rows["chunk"]`, the rows that this rank gets, and `rows["needed"]`, those that it should get, so that no
-# exchange is needed: its rows of q, then of k, then of v.
-
-# %%
-v = lab.variant(16)
-stack, my_rank = {"q": (16, 32, 24, 40)[v % 4], "k": 8, "v": 8}, (1, 2)[v // 8]
-print(f"rows of the stack: {stack}, four ranks; rank {my_rank}")
-
-# %% [markdown]
-# <details><summary>Hint 1: a nudge</summary>
-#
-# Separate the projections first and split each. (The library calls this style <code>packed_colwise</code>.)
-# </details>
-#
-# <details><summary>Hint 2: nearly the solution</summary>
-#
-# The chunk: <code>range(my_rank * n // 4, (my_rank + 1) * n // 4)</code> with n rows in all. Needed: the same
-# for the n rows of each projection, plus the number of rows before that projection.
-# </details>
-
-# %% exercise="fused" provides=["rows"] difficulty=2 minutes=4
-rows = {}
-# rows["chunk"], rows["needed"]    lists of int
-### BEGIN SOLUTION
-def share(count, before=0):
-    return list(range(before + my_rank * count // 4, before + (my_rank + 1) * count // 4))
-
-
-queries, keys, values = stack.values()
-rows["chunk"] = share(queries + keys + values)
-rows["needed"] = share(queries) + share(keys, queries) + share(values, queries + keys)
-### END SOLUTION
-
-# %% check="fused" points=1
-from inferlab.lab import Check
-
-check = Check("fused", points=1)
-
-
-def told_rows(key):
-    """One of the learner's lists."""
-    answers = check.plain(check.learner.rows)
-    check.true(isinstance(answers, dict) and isinstance(answers.get(key), (list, range)),
-               f'rows["{key}"] is a list of row numbers')
-    return list(answers[key])
-
-
-with check.part("both lists are as long as the rank's share (graded when you hand it in)", weight=0):
-    v = check.variant(16)
-    total = (16, 32, 24, 40)[v % 4] + 16
-    check.true([len(told_rows(key)) for key in ("chunk", "needed")] == [total // 4] * 2,
-               f"a fourth of {total} rows each")
-### HIDDEN TESTS
-check.score()
-
-# %% [markdown]
-# ### Exercise 4 · What crosses the wire
-#
-# *difficulty 2 of 3 · 5 minutes · 2 points*
-#
-# Forecast what the ranks of the next cell exchange in the layers of one forward pass (without embedding and
-# logits).
+# Forecast what the ranks of the next cell exchange in the layers of one decode pass: one token of one user,
+# without embedding and logits.
 #
 # | key of `wire` | what it says |
 # |---|---|
-# | `"tp_exchanges"`, `"tp_payload"` | TP, one token of one user: the number of exchanges, one after the other, and the bytes that **one rank** puts into all of them |
-# | `"tp_sent"` | the bytes that one rank sends for this: a ring of n ranks sends 2 (n − 1) / n · m for m bytes |
-# | `"prompt_exchanges"`, `"prompt_payload"` | TP, one pass over a prompt of `prompt` tokens |
-# | `"pp_exchanges"`, `"pp_payload"` | PP, one token: the number of exchanges, and the bytes of **all messages** |
+# | `"tp_exchanges"`, `"tp_payload"` | TP: the number of exchanges, one after the other, and the bytes that **one rank** puts into all of them |
+# | `"pp_exchanges"`, `"pp_payload"` | PP: the number of exchanges, and the bytes of **all messages** |
 
 # %%
+v = lab.variant(16)
 wires = {"ranks": (4, 8)[v % 2], "layers": (24, 28, 32, 36, 40, 48, 56, 80)[v // 2], "hidden": 4096,
-         "itemsize": 2, "prompt": 512}
+         "itemsize": 2}
 print(wires)
 
 # %% [markdown]
@@ -486,24 +422,19 @@ print(wires)
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# A message of one token has <code>hidden * itemsize</code> bytes. TP: two exchanges a layer, whatever the
-# length of the prompt; only their messages are longer. PP: <code>ranks - 1</code> exchanges of one message
-# each.
+# A message of one token has <code>hidden * itemsize</code> bytes. TP: two exchanges a layer. PP: <code>ranks
+# - 1</code> exchanges of one message each.
 # </details>
 
-# %% exercise="traffic" provides=["wire"] difficulty=2 minutes=5
+# %% exercise="traffic" provides=["wire"] difficulty=2 minutes=4
 wire = {}
-# wire["tp_exchanges"], wire["tp_payload"], wire["tp_sent"]                                     numbers
-# wire["prompt_exchanges"], wire["prompt_payload"], wire["pp_exchanges"], wire["pp_payload"]    numbers
-### BEGIN SOLUTION
+# wire["tp_exchanges"], wire["tp_payload"], wire["pp_exchanges"], wire["pp_payload"]    numbers
 message = wires["hidden"] * wires["itemsize"]
+### BEGIN SOLUTION
 wire["tp_exchanges"] = 2 * wires["layers"]
 wire["tp_payload"] = wire["tp_exchanges"] * message
-wire["tp_sent"] = 2 * (wires["ranks"] - 1) / wires["ranks"] * wire["tp_payload"]
-wire["prompt_exchanges"] = 2 * wires["layers"]
-wire["prompt_payload"] = wires["prompt"] * wire["tp_payload"]
 wire["pp_exchanges"] = wires["ranks"] - 1
-wire["pp_payload"] = (wires["ranks"] - 1) * message
+wire["pp_payload"] = wire["pp_exchanges"] * message
 ### END SOLUTION
 
 # %% check="traffic" points=2
@@ -521,14 +452,15 @@ def crossing(*keys):
     return [answers[key] for key in keys]
 
 
-with check.part("all seven numbers are there (graded when you hand it in)", weight=0):
-    crossing("tp_exchanges", "tp_payload", "tp_sent", "prompt_exchanges", "prompt_payload", "pp_exchanges",
-             "pp_payload")
+with check.part("all four numbers are there (graded when you hand it in)", weight=0):
+    crossing("tp_exchanges", "tp_payload", "pp_exchanges", "pp_payload")
 ### HIDDEN TESTS
 check.score()
 
 # %% [markdown]
-# ### Exercise 5 · A pipeline, tick by tick
+# A pass over a prompt makes as many exchanges; only their messages are longer.
+#
+# ### Exercise 4 · A pipeline, tick by tick
 #
 # *difficulty 3 of 3 · 6 minutes · 3 points*
 #
@@ -540,8 +472,7 @@ check.score()
 #
 # | key of `pipe` (`pipeline` is your card) | what it says |
 # |---|---|
-# | `"last"` | training: the tick at which the last microbatch is at the last stage |
-# | `"idle"` | the *bubble*: the share of all stage-ticks, up to that tick, in which a stage has nothing to do |
+# | `"idle"` | training, the *bubble*: the share of all stage-ticks, until the last microbatch has left, in which a stage has nothing to do |
 # | `"alone"` | one user alone: the list of the three ticks at which their tokens come |
 # | `"full"` | the same for the first user, if as many users wait at tick 0 as there are stages |
 # | `"crowd"` | the same for the first user, if twice as many wait |
@@ -559,18 +490,17 @@ print(pipeline)
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# With s stages and m microbatches, the last enters at tick m - 1 and needs s - 1 more. Of s * (m + s - 1)
+# With s stages and m microbatches, the last enters at tick m - 1 and leaves after s more. Of s * (m + s - 1)
 # stage-ticks, s * m are work. Alone, a token comes every s ticks, from s - 1 on. With s users the queue is
 # empty when the first user's pass joins it; with 2 * s users s others are before it.
 # </details>
 
 # %% exercise="schedule" provides=["pipe"] difficulty=3 minutes=6
 pipe = {}
-# pipe["last"], pipe["idle"]                  numbers
+# pipe["idle"]                                a number
 # pipe["alone"], pipe["full"], pipe["crowd"]  lists of three ticks
-### BEGIN SOLUTION
 s, m = pipeline["stages"], pipeline["microbatches"]
-pipe["last"] = m - 1 + s - 1
+### BEGIN SOLUTION
 pipe["idle"] = (s - 1) / (m + s - 1)
 pipe["alone"] = [s - 1, 2 * s - 1, 3 * s - 1]
 pipe["full"] = [s - 1, 2 * s - 1, 3 * s - 1]
@@ -590,9 +520,8 @@ def said(key):
     return answers[key]
 
 
-with check.part("all five answers are there (graded when you hand it in)", weight=0):
-    for key in ("last", "idle"):
-        check.true(isinstance(said(key), (int, float)), f'pipe["{key}"] is a number')
+with check.part("all four answers are there (graded when you hand it in)", weight=0):
+    check.true(isinstance(said("idle"), (int, float)), 'pipe["idle"] is a number')
     for key in ("alone", "full", "crowd"):
         check.true(isinstance(said(key), list) and len(said(key)) == 3, f'pipe["{key}"] is a list of three')
 ### HIDDEN TESTS
@@ -640,7 +569,7 @@ for name, jobs in {"microbatches": [1] * pipeline["microbatches"], "alone": [3],
 # the next token waits for it.
 
 # %% [markdown]
-# ### Exercise 6 · Split your machine
+# ### Exercise 5 · Split your machine
 #
 # *difficulty 2 of 3 · 7 minutes · 3 points*
 #
@@ -679,7 +608,7 @@ print(MACHINE, "ranks:", RANKS)
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Work: <code>layers * compute</code>. TP: work over ranks, plus 2 all-reduces a layer of <code>2 * (ranks -
+# TP: work over ranks, plus 2 all-reduces a layer of <code>2 * (ranks -
 # 1)</code> steps each; latency and interval are the same. PP: the latency is the work plus <code>ranks -
 # 1</code> hops, the interval is the work over ranks.
 # </details>
@@ -687,8 +616,8 @@ print(MACHINE, "ranks:", RANKS)
 # %% exercise="cost" provides=["cost", "chosen"] difficulty=2 minutes=7
 def cost(plan, ranks, machine):
     """(latency, interval) of a token, in ticks."""
-    ### BEGIN SOLUTION
     work = machine["layers"] * machine["compute"]
+    ### BEGIN SOLUTION
     if plan == "TP":
         latency = work / ranks + 2 * machine["layers"] * 2 * (ranks - 1) * machine["step"]
         return latency, latency
@@ -738,30 +667,23 @@ with when_written("cost"):
 # ## 6 · Explain
 #
 # Explain one decode pass of one user, with the bundled model on two tensor-parallel ranks (the plan
-# `library` of section 3). In the fields `state`, `axis` and `trade-off` you write short sentences, one a
-# line, from the tables below: an entry of `who`, a verb, then an entry from that verb's row and, if you like,
-# entries of a row `may follow`. An example: `the queries are halved on each rank`. In `gain` and `cost` you
-# name one quantity and its direction, such as `quality down`: what a second tensor-parallel rank improves for
-# one user of a big model, and what rises or gets worse. In the other fields you type one entry. Lines that
-# begin with `#` are notes of your own.
-#
-# | line | what it says |
-# |---|---|
-# | `shape:` | the shape of the output of `q_proj` on one rank |
-# | `exchanges:` | how many all-reduces happen inside the layers |
-# | `bytes:` | how many bytes one rank puts into these all-reduces, with a unit |
+# `library` of section 3). In `state`, `axis` and `trade-off` you write short sentences, one a line, from the
+# tables below: an entry of `who`, a verb, then an entry from that verb's row and, if you like, entries of a
+# row `may follow`. An example: `the queries are halved on each rank`. In `bytes:` you type how many bytes one
+# rank puts into the all-reduces inside the layers, with a unit. Lines that begin with `#` are notes of your
+# own.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 11 minutes · 6 points: 3 for the typed lines, 3 for the sentences.* When you run the
+# *difficulty 2 of 3 · 8 minutes · 4 points, one a field.* When you run the
 # cell, it shows how it reads each line. That reading is graded when you hand in. One false sentence in a
 # field costs the field's point, so write only what you know. A line that the cell cannot read is judged by a
 # person.
 
-# %% explain="two-ranks" difficulty=2 minutes=11
+# %% explain="two-ranks" difficulty=2 minutes=8
 %%explain two-ranks
 # ### BEGIN SOLUTION
 # state: each rank computes a term of the sum from its own slices
@@ -769,39 +691,15 @@ words
 # axis: the queries go from 256 to 128 on each rank
 #   the hidden state stays 256
 # trade-off: a pipeline exchanges fewer bytes and gives a token later
-# shape: (1, 1, 128)
-# exchanges: 16
 # bytes: 16 KiB
-# gain: latency down
-# cost: traffic up
 # ### END SOLUTION
 
-# %% check="two-ranks-shape" of="two-ranks" points=1
+# %% check="two-ranks-bytes" of="two-ranks" points=1
 from inferlab.lab import Check
 
-check = Check("two-ranks-shape", points=1)
-with check.part("`shape:` is filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("two-ranks").get("shape"), "`shape:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% check="two-ranks-traffic" of="two-ranks" points=1
-from inferlab.lab import Check
-
-check = Check("two-ranks-traffic", points=1)
-with check.part("`exchanges:` and `bytes:` are filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("two-ranks").get("exchanges"), "`exchanges:` is empty")
+check = Check("two-ranks-bytes", points=1)
+with check.part("`bytes:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("two-ranks").get("bytes"), "`bytes:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% check="two-ranks-gain-cost" of="two-ranks" points=1
-from inferlab.lab import Check
-
-check = Check("two-ranks-gain-cost", points=1)
-with check.part("`gain:` and `cost:` are filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("two-ranks").get("gain"), "`gain:` is empty")
-    check.true(check.explanation("two-ranks").get("cost"), "`cost:` is empty")
 ### HIDDEN TESTS
 check.score()
 
@@ -843,7 +741,6 @@ check.score()
 #   more exchanges.
 # * **An all-reduce is a sum, not a concatenation.** What is the same on all ranks (a bias) must not be
 #   summed.
-# * **A right shape is no proof.** A stacked weight that is cut across its parts raises no error.
 # * **More ranks are not always sooner.** More ranks mean less arithmetic for each, but the same number of
 #   exchanges, and a message of a few KiB is all latency.
 # * **The cache is split, too**, by key/value heads. If there are fewer heads than ranks, a plan must copy

@@ -46,54 +46,12 @@ trade-off: what speculation gains, and what it costs
         one pass, verify several tokens in one pass / skip layers
     wastes = throws away, discards: rejected tokens = the rejected tokens, the work on rejected tokens, work
         on rejected tokens, rejected drafts
-bytes: bytes
-calls: a number
-regime: a name
 first: a name
-gain: a quantity and its direction
-    who: latency = time, time of a token / memory = weight bytes, bytes of weights / weight traffic =
-        traffic, transfer, bandwidth, bytes read, bytes of a step / throughput = tokens per second / error =
-        rounding error / quality = precision, accuracy
-    up = goes up, rises, grows, increases:
-    down = goes down, falls, shrinks, decreases:
-cost: a quantity and its direction
-    who: latency / memory / weight traffic / throughput / error / quality
-    up:
-    down:
 """)
 
-# %% check="slow-counts"
-from inferlab.lab.explain import typed
-
-
-### FIXTURE served_rows
-
-
-with check.part("the weights of a decode step"):
-    told, rows = check.explanation("slow-decode"), served_rows(None)
-    weight = rows[-1]["weight_bytes"]
-    check.mistake("a step reads the weights once for all sequences",
-                  when=typed(told, "bytes", 4 * weight, tolerance=0.03).verdict == "award")
-    outcome = typed(told, "bytes", weight, tolerance=0.06)
-    check.true(outcome.verdict == "award", outcome.reason)
-with check.part("the calls of the model"):
-    told, rows = check.explanation("slow-decode"), served_rows(None)
-    check.mistake("these are the decode steps: prompts were prefilled, too",
-                  when=typed(told, "calls", sum(r["kind"] == "decode" for r in rows)).verdict == "award")
-    outcome = typed(told, "calls", len(rows))
-    check.true(outcome.verdict == "award", outcome.reason)
-
-# %% check="slow-names"
+# %% check="slow-first"
 from inferlab.lab.explain import named
 
-check.slot(lambda: named(check.explanation("slow-decode"), "regime", {
-    "launch": "launch launches", "memory": "memory bandwidth", "compute": "compute computation",
-    "": "the bound bounded limited overhead",
-}, {
-    "memory": "",
-    "compute": "busy is not compute-bound: the arithmetic of this step is a small part of its time",
-    "launch": "another bound is longer on this accelerator",
-}), "the regime")
 check.slot(lambda: named(check.explanation("slow-decode"), "first", {
     "batching": "batch batches batching continuous",
     "cache": "cache caches caching paged paging attention kv",
@@ -109,26 +67,6 @@ check.slot(lambda: named(check.explanation("slow-decode"), "first", {
     "compute": "100% utilization does not mean compute-bound",
 } | dict.fromkeys(("cache", "precision", "launches"), "something else has more impact here")),
     "what comes first")
-
-# %% check="slow-gain-cost"
-### FIXTURE words
-
-check.slot(lambda: words.grade(check.explanation("slow-decode"), "gain", """
-wanted: what 8-bit weights gain
-    latency / memory / weight traffic | down
-    throughput | up
-false: That is what they may cost.
-    error | up
-    quality | down
-"""), "what 8-bit weights gain")
-check.slot(lambda: words.grade(check.explanation("slow-decode"), "cost", """
-wanted: what they cost
-    error | up
-    quality | down
-false: That is what they gain.
-    latency / memory / weight traffic | down
-    throughput | up
-"""), "what they cost")
 
 # %% check="slow-state"
 ### FIXTURE words

@@ -157,13 +157,13 @@ def test_the_labs_cache_ledger_is_what_a_run_leaves(blocks, loaded, variant, cap
     names = {"lab": SimpleNamespace(variant=lambda most: variant)}
     exec(cell_of(LAB, begins="v = lab.variant(8)\npaper"), names)
     run = names["paper"]
-    cache = small_cache(model.config, 8, run["group"], run["residual"])
+    cache = small_cache(model.config, 8, model.config.head_dim, run["residual"])
     ids = torch.arange(1, run["prompt"] + 1)[None]
     with torch.no_grad():
         model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=run["new"],
                        min_new_tokens=run["new"], do_sample=False, **cache_argument(cache))
     books = solution(blocks, "books", paper=run)["books"]
-    assert {name: books[name] for name in ("codes", "scales", "full")} == cache_bytes(cache)
+    assert all(books[name] == cache_bytes(cache)[name] for name in ("codes", "full"))
     sizes = (model.config.num_hidden_layers, model.config.num_key_value_heads, model.config.head_dim)
     assert sizes == (run["layers"], run["kv_heads"], run["head_dim"])
 
@@ -260,8 +260,7 @@ def test_healthy_columns_are_as_large_as_the_hint_says_and_the_planted_one_is_fa
 def test_points_and_practice(blocks):
     points = {b.cell.metadata["check"]: b.cell.metadata["points"] for b in blocks
               if "check" in b.cell.metadata}
-    assert sum(points.values()) == 20 and points["absmax"] == 2
-    assert points["shrank-cache"] + points["shrank-dtype-table"] + points["shrank-gain-cost"] == 3
+    assert sum(points.values()) == 18 and points["absmax"] == 2
 
 
 def test_every_note_on_the_installed_source_finds_its_line():

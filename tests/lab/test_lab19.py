@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from inferlab.lab import identity, setup
+from inferlab.lab import setup
 from inferlab.lab.checks.check import results
 from inferlab.lab.kits.decode.roofline import call_cost
-from inferlab.lab.kits.parallel.machines import RANKS, machine
+from inferlab.lab.kits.parallel.machines import RANKS
 from inferlab.lab.kits.service.attribution import PARTS, attribution, part_times, waits
 from inferlab.lab.kits.service.text_service import CARD, FAULTS, serve, show_rows, suspect
 from inferlab.models import load_language_model
@@ -102,7 +102,7 @@ def test_every_variants_service_shows_what_the_table_of_faults_says(loaded, runs
               for fault, served in runs.items()}
     assert {row["sequences"] for row in decode["batch"]} == {row["slots"] for row in decode["batch"]} == {1}
     assert found["batch"]["waiting"] > 0
-    assert found["cache"]["cache_use"] < 0.5 and found["cache"]["free"] > 0
+    assert found["cache"]["cache_use"] < 0.5
     assert found["padding"]["useful"] < 0.5
     assert found["tokenizer"]["idle"] > 0.2
     assert found["launch"]["regime"] == "launch"
@@ -116,13 +116,11 @@ def test_every_variants_service_shows_what_the_table_of_faults_says(loaded, runs
 
 
 @pytest.mark.parametrize("variant", range(16))
-def test_on_every_variants_machine_the_plan_that_the_solution_names_has_the_smaller_latency(variant, capsys):
+def test_on_every_variants_machine_tensor_parallelism_has_the_smaller_latency_on_fast_links_only(variant,
+                                                                                                 capsys):
     lab: dict = {"lab": SimpleNamespace(variant=lambda most: variant)}
     exec(cell(begins="from inferlab.lab.kits.parallel.machines"), lab)
-    exec(cell(exercise="parallel"), lab)
-    exec(cell(begins="def latency_of"), lab)
     box, latency = lab["box"], lab["latency_of"]
-    assert (lab["plans"]["tp"], lab["plans"]["pp"]) == (latency("TP", 4, box), latency("PP", 4, box))
     assert all(latency("TP", ranks, box) < latency("PP", ranks, box) for ranks in (2, 4))
     slow = {**box, "step": 40 * box["step"]}
     assert all(latency("PP", ranks, slow) < latency("TP", ranks, slow) for ranks in RANKS[1:])
@@ -131,8 +129,8 @@ def test_on_every_variants_machine_the_plan_that_the_solution_names_has_the_smal
 def test_eight_ranks_are_too_many_for_some_machines_and_not_for_others(capsys):
     better = set()
     for variant in range(16):
-        lab: dict = {"box": machine(variant), "RANKS": RANKS}
-        exec(cell(begins="def latency_of"), lab)
+        lab: dict = {"lab": SimpleNamespace(variant=lambda most, one=variant: one)}
+        exec(cell(begins="from inferlab.lab.kits.parallel.machines"), lab)
         better.add(min(("TP", "PP"), key=lambda plan, lab=lab: lab["latency_of"](plan, 8, lab["box"])))
     assert better == {"TP", "PP"}
 
@@ -141,8 +139,8 @@ def test_eight_ranks_are_too_many_for_some_machines_and_not_for_others(capsys):
 def test_a_number_of_torchs_or_numpys_is_as_right_as_pythons(value, monkeypatch):
     here = setup.Lab(LAB, "learner 0", "bundled", "cpu", 0)
     monkeypatch.setattr(setup, "_current", here)
-    lab: dict = {"box": machine(identity.variant("learner 0", LAB, 16))}
-    for name in ("dissect", "bounds", "parallel"):
+    lab: dict = {}
+    for name in ("dissect", "bounds"):
         exec(cell(exercise=name), lab)
     dissect, bounds = lab["dissect"], lab["bounds"]
 
@@ -152,7 +150,6 @@ def test_a_number_of_torchs_or_numpys_is_as_right_as_pythons(value, monkeypatch)
     for check, provided, points in (
         ("dissect", {"dissect": lambda *a: [(name, value(one)) for name, one in dissect(*a)]}, 3.0),
         ("bounds", {"bounds": lambda *a: valued(bounds(*a))}, 2.0),
-        ("parallel", {"plans": valued(lab["plans"])}, 2.0),
     ):
         exec(cell(check=check), {"lab": here, **provided})
         assert float(results()[check]) == points
