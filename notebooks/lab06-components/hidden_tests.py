@@ -66,60 +66,47 @@ with check.part("by parts", weight=1):
     check.equal(got, counted(calls))
 
 # %% check="header"
+import json
+
 several = {
     "b.bias": torch.tensor([1.5, -2.0, 7.25], dtype=torch.bfloat16),
     "a.weight": torch.arange(24.0).reshape(2, 3, 4) / 7,
     "steps": torch.tensor(123456789012),
-    "mask": torch.tensor([[True, False]]),
     "half": torch.linspace(-1, 1, 5).to(torch.float16),
 }
 noted = save(several, metadata={"format": "pt", "note": "for people"})
-with check.part("a file with a note for people in it", weight=1):
-    got = described(noted)
-    check.mistake("`__metadata__` is no tensor", when="__metadata__" in got)
-    check.equal({label: line[:2] for label, line in got.items()},
-                {"b.bias": ("BF16", (3,)), "a.weight": ("F32", (2, 3, 4)), "steps": ("I64", ()),
-                 "mask": ("BOOL", (1, 2)), "half": ("F16", (5,))})
-with check.part("positions in the file", weight=2):
+with check.part("a file with a note for people in it, and several dtypes", weight=2):
     lead = 8 + int.from_bytes(noted[:8], "little")
-    for label, tensor in several.items():
-        first, last = (check.number(position) for position in described(noted)[label][2:])
-        raw = tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
-        check.mistake("these count from the beginning of the third part, not of the file",
-                      when=noted[lead + first:lead + last] == raw)
-        check.mistake("the 8 bytes in front of the header are missing", when=noted[8 + first:8 + last] == raw)
-        check.true(noted[first:last] == raw, f"data[begin:end] is not what was stored as {label!r}")
-with check.part("tensors", weight=2):
-    for label in ("a.weight", "b.bias", "half", "steps"):
-        got, want = check.learner.read_tensor(noted, label), several[label]
+    offsets = {label: entry["data_offsets"] for label, entry in json.loads(noted[8:lead]).items()
+               if label != "__metadata__"}
+    for label, want in several.items():
+        got = check.learner.read_tensor(noted, label)
         check.true(isinstance(got, torch.Tensor), "return a tensor")
         check.mistake("the bytes were read as another dtype than the header says",
                       when=got.dtype != want.dtype)
+        raw = got.reshape(-1).view(torch.uint8).numpy().tobytes()
+        first, last = offsets[label]
+        check.mistake("the offsets count from the beginning of the third part, not of the file",
+                      when=raw == noted[first:last])
+        check.mistake("the 8 bytes in front of the header are missing",
+                      when=raw == noted[lead - 8 + first:lead - 8 + last])
         check.mistake("the values are right and the shape is not: the header says it",
                       when=got.shape != want.shape and torch.equal(got.reshape(-1), want.reshape(-1)))
         check.equal(got, want)
 
 # %% check="diagnosis"
-import json
-
-from inferlab.lab.kits.pipelines.misconfigured import MISCONFIGURED, entry_of_variant
-from inferlab.models.pictures import WEIGHTS as shipped
+from inferlab.lab.kits.pipelines.misconfigured import HARMLESS, MISCONFIGURED, entry_of_variant
 
 wrong_entry = entry_of_variant(check.variant(9))
 begins_at = MISCONFIGURED[wrong_entry][1:]
-with check.part("the boundary at which it begins", weight=2):
+with check.part("the boundary at which it begins", weight=1):
     got = said_fault["boundary"], said_fault["side"]
     check.mistake("the picture is where a fault shows, not where it begins",
                   when=got[0] in ("vae.decode", "image_processor.postprocess") and got[0] != begins_at[0])
     check.mistake("its inputs are wrong already: somebody before it is at fault",
                   when=got in (("unet", "inputs"), ("scheduler.step", "inputs")))
     check.equal(got, begins_at)
-with check.part("the one entry that does harm", weight=3):
-    got = said_fault["file"], said_fault["key"]
+with check.part("the one entry that does harm", weight=2):
     check.mistake("this entry differs, and the run never looks at it",
-                  when=got[0] == wrong_entry[0] and got[1] != wrong_entry[1])
-    check.equal(got, wrong_entry)
-with check.part("what has to stand there", weight=1):
-    check.true(said_fault["key"] == wrong_entry[1], "the entry has to be found first")
-    config = json.loads((shipped / wrong_entry[0]).read_text("utf-8"))
-    check.equal(said_fault["value"], config[wrong_entry[1]])
+                  when=said_fault["key"] in {entry for _, entry in HARMLESS})
+    check.equal(said_fault["key"], wrong_entry[1])

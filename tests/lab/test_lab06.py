@@ -8,7 +8,7 @@ from diffusers import StableDiffusionImg2ImgPipeline, StableDiffusionPipeline, U
 
 from inferlab.lab.cards import load_cards
 from inferlab.lab.kits.memory.peaks import measure
-from inferlab.lab.kits.pipelines.holdings import held, holding_bars
+from inferlab.lab.kits.pipelines.holdings import held
 from inferlab.lab.kits.pipelines.misconfigured import (
     HARMLESS,
     MISCONFIGURED,
@@ -121,15 +121,6 @@ def test_practice_is_at_most_forty_percent_and_each_exercise_says_its_points():
 
 def test_every_note_on_the_installed_source_finds_its_line():
     assert [notes for _, notes, _ in sources_shown(LAB)] == [4, 3]
-
-
-def test_the_picture_of_holdings_has_a_bar_for_each_moment_and_refuses_what_it_cannot_draw():
-    rows = {"a": {"unet": 2_000_000}, "b": {"unet": 1_000_000, "vae": 1_000_000}}
-    axis = holding_bars(rows, "finding").axes[0]
-    assert [text.get_text() for text in axis.texts] == ["2.0", "2.0"]
-    for rows in ({}, {"a": {str(i): 1 for i in range(5)}}):
-        with pytest.raises(ValueError, match="one moment or more"):
-            holding_bars(rows, "finding")
 
 
 def test_four_cards_on_diffusion_are_this_labs():
