@@ -127,7 +127,7 @@ def test_outside_the_window_the_network_is_called_and_a_loop_without_the_call_is
     pipe.scheduler.set_timesteps(3)
     for i, t in enumerate(pipe.scheduler.timesteps):
         rows = torch.cat([latents] * 2)
-        got = names["residuals_of_pass"]([(control, both, 0.7, 0.0, 0.4)], i, 3, rows, t, text)
+        got = names["residuals_of_pass"]((control, both, 0.7, 0.0, 0.4), i, 3, rows, t, text)
         more = {} if got is None else {"down_block_additional_residuals": got[:-1],
                                        "mid_block_additional_residual": got[-1]}
         uncond, cond = pipe.unet(rows, t, text, **more).sample.chunk(2)
