@@ -7,7 +7,6 @@ import torch
 from diffusers import DDIMScheduler, StableDiffusionPipeline
 from diffusers.callbacks import SDCFGCutoffCallback
 from diffusers.guiders import ClassifierFreeGuidance
-from diffusers.pipelines.stable_diffusion.pipeline_stable_diffusion import rescale_noise_cfg
 
 from inferlab.lab.cards import load_cards
 from inferlab.models import load_pipeline
@@ -44,7 +43,7 @@ def solved():
 
 
 def test_a_check_cell_overwrites_nothing_that_the_lab_still_uses():
-    imported = {"torch", "trace", "load_pipeline", "SDCFGCutoffCallback", "rescale_noise_cfg", "Words"}
+    imported = {"torch", "trace", "load_pipeline", "SDCFGCutoffCallback", "Words"}
     within_one_cell = {"scale", "plain", "share", "rows", "_"}
     shared = imported | within_one_cell | {"words"}
     assert not overwritten_by_checks(LAB, shared)
@@ -60,8 +59,8 @@ def test_practice_is_at_most_forty_percent_and_each_exercise_says_its_points():
 
 def test_every_note_on_the_installed_source_finds_its_line():
     views = sources_shown(LAB, StableDiffusionPipeline=StableDiffusionPipeline,
-                          rescale_noise_cfg=rescale_noise_cfg, SDCFGCutoffCallback=SDCFGCutoffCallback)
-    assert [notes for _, notes, _ in views] == [1, 5, 3, 3]
+                          SDCFGCutoffCallback=SDCFGCutoffCallback)
+    assert [notes for _, notes, _ in views] == [1, 5, 3]
 
 
 def rows_of(pipe, prompts, **settings):
