@@ -12,26 +12,25 @@ def traced(clips):
     pipe = load_pipeline("bundled", "cpu", family="wan")
     pipe.set_progress_bar_config(disable=True)
     found = []
-    for prompts, frames, height, width, steps, guidance_scale in clips:
+    for prompts, frames, height, width in clips:
         # the library warns of a number of frames that it changes
         with quiet(), trace(pipe, depth=["transformer.rope", "vae.decoder"]) as run:
             pipe(["a red circle"] * prompts, num_frames=frames, height=height, width=width,
-                 num_inference_steps=steps, guidance_scale=guidance_scale, max_sequence_length=16,
+                 num_inference_steps=1, guidance_scale=1.0, max_sequence_length=16,
                  output_type="pt")
         made = [call.outputs.shape for call in run.find("vae.decoder")]
         found.append({"latents": tuple(run["prepare_latents"].outputs.shape),
                       "tokens": int(run["transformer.rope"].outputs[0].shape[1]),
-                      "transformer_calls": run["transformer"].calls, "decoder_calls": len(made),
-                      "frames": sum(shape[2] for shape in made)})
+                      "decoder_calls": len(made)})
     return found
 
 
-CLIPS = [(2, 13, 48, 80, 1, 1.0), (1, 33, 32, 32, 1, 1.0), (3, 1, 64, 32, 1, 1.0), (1, 8, 32, 32, 1, 1.0),
-         (1, 15, 32, 32, 1, 1.0), (1, 20, 32, 32, 1, 1.0), (2, 5, 32, 32, 3, 4.0), (1, 5, 32, 32, 2, 1.0)]
+CLIPS = [(2, 13, 48, 80), (1, 33, 32, 32), (3, 1, 64, 32), (1, 8, 32, 32), (1, 15, 32, 32),
+         (1, 20, 32, 32)]
 truths = traced(CLIPS)
 with check.part("the latents of two prompts, of a longer clip and of one frame", weight=2):
     for asked, want in list(zip(CLIPS, truths))[:3]:
-        got, (prompts, frames, height, width, *_) = ask_forecast(*asked), asked
+        got, (prompts, frames, _, _) = ask_forecast(*asked), asked
         shape = got["latents"]
         check.mistake("frames are no batch axis: the batch counts clips, and frames have axis 2",
                       when=shape[:1] != (prompts,) and len(shape) == 4)
@@ -53,21 +52,18 @@ with check.part("numbers of frames that are not 1 + 4k", weight=1):
     for asked, want in list(zip(CLIPS, truths))[3:6]:
         got = ask_forecast(*asked)
         check.mistake("the pipeline films only 1 + 4k frames, and makes the number one of these first",
-                      when=got["frames"] == asked[1])
-        check.equal((got["frames"], got["latents"]), (want["frames"], want["latents"]))
-with check.part("calls of the transformer and of the decoder", weight=2):
-    for asked, want in (*list(zip(CLIPS, truths))[6:8], (CLIPS[0], truths[0])):
+                      when=got["latents"][2:3] != want["latents"][2:3])
+        check.equal(got["latents"], want["latents"])
+with check.part("calls of the decoder", weight=2):
+    for asked, want in list(zip(CLIPS, truths))[:3]:
         got, frames = ask_forecast(*asked), asked[1]
         check.mistake("the VAE does not decode frame by frame: one call takes one latent frame",
-                      when=got["decoder_calls"] in (frames, asked[0] * frames))
+                      when=frames > 1 and got["decoder_calls"] in (frames, asked[0] * frames))
         check.mistake("the decoder is not called once for the whole clip: latent frames go in one by one",
-                      when=got["decoder_calls"] == 1)
+                      when=frames > 1 and got["decoder_calls"] == 1)
         check.mistake("one call serves the whole batch",
                       when=asked[0] > 1 and got["decoder_calls"] == asked[0] * want["decoder_calls"])
-        check.mistake("with guidance above 1 each step calls the transformer twice; the batch stays as it is",
-                      when=asked[5] > 1 and got["transformer_calls"] == asked[4])
-        check.equal((got["transformer_calls"], got["decoder_calls"]),
-                    (want["transformer_calls"], want["decoder_calls"]))
+        check.equal(got["decoder_calls"], want["decoder_calls"])
 
 # %% check="causal"
 def around(given, left, right, mode="constant"):
@@ -212,23 +208,16 @@ with check.part("both, and sides that must be halved", weight=1):
 # %% check="diagnosis"
 @reference
 def truth(number):
-    """Boundary, call and fault of one variant."""
+    """The fault of one variant, and those that begin where it does."""
     from inferlab.lab.identity import scattered
     from inferlab.lab.kits.pipelines.misfilmed import MISFILMED
 
     fault = scattered(MISFILMED)[number]
-    return {"boundary": MISFILMED[fault][0], "fault": fault, "call": MISFILMED[fault][1]}
+    return fault, [name for name in MISFILMED if MISFILMED[name][0] == MISFILMED[fault][0]]
 
 
-with check.part("the boundary and the call at which it begins", weight=1):
-    got, want = diagnosed(), truth(check.variant(9))
-    check.mistake("the frames are where a fault shows, not where it begins",
-                  when=got["boundary"] == "video_processor.postprocess_video" != want["boundary"])
-    check.true(got["boundary"] == want["boundary"],
-               "at that boundary nothing is wrong yet, or it is wrong already: look where it begins")
-    check.mistake("the first call has the number 0",
-                  when=check.number(got["call"], "call is an int") == want["call"] + 1)
-    check.true(got["call"] == want["call"], "another call of that boundary is the first one that differs")
-with check.part("which of the nine it is", weight=2):
-    check.true(diagnosed()["fault"] == want["fault"],
-               "another fault would have left these values: look at what went in and what came out")
+with check.part("which of the nine it is", weight=1):
+    got, (fault, near) = diagnosed(), truth(check.variant(9))
+    check.mistake("that fault begins at the same boundary as yours, but it would have left other values",
+                  when=got != fault and got in near)
+    check.true(got == fault, "that fault begins at another boundary than yours, or is not in the table")
