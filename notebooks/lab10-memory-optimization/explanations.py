@@ -47,49 +47,15 @@ trade-off: what tiling improves; what it costs, and why
         each tile is normalized by itself = because every tile is normalized by itself, because each tile
         normalizes by itself / because of transfers / because the tiles are scaled down = because each
         tile is scaled down, because every tile is scaled down
-shape: a shape
-calls: a number
-offload-gain: a quantity and its direction
+offload-cost: a quantity and its direction
     who: quality / memory / latency = time / throughput / transfers = transfer, traffic / error
     up = goes up, rises, grows:
     down = goes down, falls, shrinks:
-offload-cost: a quantity and its direction
-    who: quality / memory / latency / throughput / transfers / error
-    up:
-    down:
 """)
 
-# %% check="tiling-shape"
-from inferlab.lab.explain import typed
-
-with check.part("the first tile that the decoder was given"):
-    told = check.explanation("tiling-in-words")
-    check.mistake("tiling cuts height and width, the batch stays whole",
-                  when=typed(told, "shape", (1, 4, 16, 16)).verdict == "award")
-    check.mistake("this is the whole of the latents, before the cut",
-                  when=typed(told, "shape", (2, 4, 32, 32)).verdict == "award")
-    outcome = typed(told, "shape", (2, 4, 16, 16))
-    check.true(outcome.verdict == "award", outcome.reason)
-
-# %% check="tiling-calls"
-from inferlab.lab.explain import typed
-
-with check.part("decoder calls with slicing and tiling"):
-    told = check.explanation("tiling-in-words")
-    check.mistake("this is tiling alone: slicing does it all once for each picture",
-                  when=typed(told, "calls", 9).verdict == "award")
-    check.mistake("tiles overlap: the stride is 12 latents, not 16",
-                  when=typed(told, "calls", 8).verdict == "award")
-    outcome = typed(told, "calls", 18)
-    check.true(outcome.verdict == "award", outcome.reason)
-
-# %% check="offload-gain-cost"
+# %% check="offload-cost"
 ### FIXTURE words
 
-check.slot(lambda: words.grade(check.explanation("tiling-in-words"), "offload-gain", """
-wanted: what model offload improves
-    memory | down
-"""), "what model offload improves")
 check.slot(lambda: words.grade(check.explanation("tiling-in-words"), "offload-cost", """
 wanted: what model offload makes worse
     latency / transfers | up

@@ -59,12 +59,11 @@ def test_a_check_cell_overwrites_nothing_that_the_lab_still_uses(blocks):
             assert not bound_at_the_top(cell.source) & body - passing, cell.metadata["check"]
 
 
-def test_practice_is_at_most_forty_percent_and_typed_lines_at_least_half(blocks):
+def test_practice_is_at_most_forty_percent(blocks):
     points = {b.cell.metadata["check"]: b.cell.metadata["points"] for b in blocks
               if "check" in b.cell.metadata}
-    assert sum(points.values()) == 20
-    assert points["decode-peak"] + points["knobs"] == 5 <= 0.4 * 20
-    assert points["tiling-shape"] + points["tiling-calls"] + points["offload-gain-cost"] == 3
+    assert sum(points.values()) == 18
+    assert points["decode-peak"] + points["knobs"] == 5 <= 0.4 * 18
 
 
 def test_a_decode_holds_three_maps_and_the_knobs_are_off_again_after_the_block():
@@ -214,7 +213,7 @@ def test_the_knobs_that_the_solution_calls_idle_are_idle_when_measured(blocks, n
         exec(cell_of(LAB, begins="job = torch.randn(batch, 4"), namespace)
     measured = {line.partition(" peak ")[0].strip() for line in capsys.readouterr().out.splitlines()
                 if "peak 100.0%" in line and line.endswith("True")}
-    assert namespace["idle"]["mine"] == measured >= {"attention backend", "attention slicing"}
+    assert namespace["idle"] == measured >= {"attention backend", "attention slicing"}
 
 
 @pytest.mark.parametrize("value", [torch.tensor, lambda number: torch.tensor([number]), np.float64])
