@@ -1,25 +1,6 @@
 """What the explanations of lab22-attention-kernel are held against:
 a block fills the `### HIDDEN TESTS` line of its check."""
 
-# %% fixture="rerun"
-@reference
-def rerun():
-    """(blocks fetched with the causal mask, shape of the scores in MATH) of the recorded layer, again."""
-    import torch
-    from inferlab.lab.kits.attention import Moved, SdpaCalls
-    from inferlab.models import load_language_model
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    model, _ = load_language_model("bundled", "cpu")
-    with torch.no_grad(), SdpaCalls() as seen:
-        model(torch.full((1, 200), 7))
-    q, k, v = (seen.calls[0][name] for name in ("query", "key", "value"))
-    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), Moved() as moved:
-        torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-    shape = next(one.shape for one in moved.operations if "softmax" in one.name)
-    tokens = q.shape[2]
-    return sum(start <= first for first in range(0, tokens, 64) for start in range(0, tokens, 64)), shape
-
 # %% fixture="words"
 from inferlab.lab import Words
 
@@ -43,18 +24,6 @@ state: what is rescaled when the maximum grows, and when the maximum is known
         last block = at the end, only at the end, only after last block, after all blocks, only after all
         blocks, once all keys are read, only once all keys are read, once all blocks are read, when all
         keys are read
-axis: in decode, which axis is walked with a running state, and which axis flash-decoding splits
-    who: the key axis = keys, axis of keys, it is key axis that, it is axis of keys that / the query axis =
-        queries, axis of queries, it is query axis that, it is axis of queries that / the head_dim axis =
-        head_dim, width, axis of head_dim / flash-decoding = flash decoding kernel
-    is walked with a running state = carries a running state, is walked with a state, carries a state, has a
-        running state, is read with a running state, is walked block by block with a running state, same axis
-        is walked with a running state, same axis carries a running state:
-    is split by flash-decoding = is divided by flash-decoding, is cut by flash-decoding, is shared out by
-        flash-decoding, same axis is split by flash-decoding, same axis is divided by flash-decoding:
-    splits = divides, cuts, shares out: the key axis / the query axis / the head_dim axis
-    stays whole = remains whole, is whole:
-    more: in decode = during decode, in a decode step, in each decode step
 price: next to the naive kernel, without a mask: the bytes and the products of one pass, and its result
     who: one pass = the one-pass kernel, one-pass attention / the result = output, answer
     moves = reads and writes: fewer bytes = less bytes, less, fewer bytes than naive kernel, less bytes than
@@ -82,8 +51,6 @@ mask: what a causal mask saves in each kernel
         = in the naive one, with the naive kernel, for the naive kernel, in the naive kernel which writes the
         whole table, in the naive kernel which writes the whole table anyway, in the naive kernel which
         writes all scores, in the naive kernel because it writes the whole table
-fetched: a number
-scores: a shape
 """)
 
 # %% check="words-state"
@@ -111,26 +78,8 @@ false: Earlier scores are gone: nobody kept them, and nobody needs them again.
 false: They are rescaled, not computed again: that would need the earlier scores.
     the running sum / the output so far | is computed again
 """), "the state")
-check.slot(lambda: words.grade(check.explanation("one-pass-in-words"), "axis", """
-wanted: along which axis a state is carried
-    the key axis | is walked with a running state | | in decode
-wanted: what flash-decoding splits
-    the key axis | is split by flash-decoding | | in decode
-    flash-decoding | splits | the key axis | in decode
-true
-    the head_dim axis / the query axis | stays whole | | in decode
-    flash-decoding | is walked with a running state | | in decode
-false: Queries know nothing of each other: each has a state of its own.
-    the query axis | is walked with a running state
-false: In decode there is one query a head. What is long is the cache.
-    the query axis | is split by flash-decoding
-    flash-decoding | splits | the query axis
-false: The whole head_dim of a key is read at once: a score needs all of it.
-    the head_dim axis | is walked with a running state / is split by flash-decoding
-    flash-decoding | splits | the head_dim axis
-"""), "the axis")
 
-# %% check="words-trade"
+# %% check="words-price"
 ### FIXTURE words
 
 check.slot(lambda: words.grade(check.explanation("one-pass-in-words"), "price", """
@@ -150,6 +99,10 @@ false: It does not approximate: the factors are exact but for rounding.
 false: Scores and weights are not written and read again.
     one pass | moves | as many bytes
 """), "the price")
+
+# %% check="words-mask"
+### FIXTURE words
+
 check.slot(lambda: words.grade(check.explanation("one-pass-in-words"), "mask", """
 wanted: what it saves in one pass
     the causal mask | saves | whole blocks | +in the one-pass kernel
@@ -163,11 +116,3 @@ false: The mask saves whole blocks where a kernel reads block by block: count th
 false: The naive kernel makes its whole table, and masks it afterwards.
     the causal mask | saves | whole blocks | in the naive kernel
 """), "the mask")
-
-# %% check="words-entries"
-from inferlab.lab.explain import typed
-
-### FIXTURE rerun
-
-check.slot(lambda: typed(check.explanation("one-pass-in-words"), "fetched", rerun()[0]), "blocks fetched")
-check.slot(lambda: typed(check.explanation("one-pass-in-words"), "scores", rerun()[1]), "the table of scores")
