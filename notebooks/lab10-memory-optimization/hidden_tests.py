@@ -122,7 +122,8 @@ with check.part("your decode, measured", weight=1):
     got, cuts = said_idle(), {"slicing", "tiling"}
     check.mistake("one picture cannot be sliced into fewer", when="slicing" in want - got)
     check.mistake("these latents fit into one tile", when="tiling" in want - got)
-    check.mistake("slicing has several pictures to cut here: it changes the peak", when="slicing" in got - want)
+    check.mistake("slicing has several pictures to cut here: it changes the peak",
+                  when="slicing" in got - want)
     check.mistake("these latents are larger than a tile: tiling cuts them", when="tiling" in got - want)
     check.equal(got & cuts, want & cuts)
     check.true(got, "idle is empty")
