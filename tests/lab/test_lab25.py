@@ -5,8 +5,6 @@ from functools import partial
 import pytest
 import torch
 from transformers import AutoConfig
-from transformers.cache_utils import DynamicSlidingWindowLayer
-from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
 from transformers.models.mixtral.modeling_mixtral import MixtralExperts
 
@@ -31,8 +29,8 @@ cell = partial(cell_of, LAB)
 @pytest.fixture(scope="module")
 def solved():
     """The names that the lab's solutions define."""
-    names: dict = {"torch": torch}
-    for exercise in ("forecast", "route", "cache", "absorb", "lookup", "diagnosis"):
+    names: dict = {"torch": torch, "in_open_groups": kit.in_open_groups, "state_bytes": kit.state_bytes}
+    for exercise in ("forecast", "route", "cache", "absorb", "diagnosis"):
         exec(cell(exercise=exercise), names)
     return names
 
@@ -60,9 +58,8 @@ def test_practice_is_at_most_forty_percent_and_each_exercise_says_its_points():
 
 
 def test_every_note_on_the_installed_source_finds_its_line():
-    views = sources_shown(LAB, MixtralExperts=MixtralExperts, DeepseekV3Attention=DeepseekV3Attention,
-                          DynamicSlidingWindowLayer=DynamicSlidingWindowLayer)
-    assert [notes for _, notes, _ in views] == [3, 3, 2]
+    views = sources_shown(LAB, MixtralExperts=MixtralExperts, DeepseekV3Attention=DeepseekV3Attention)
+    assert [notes for _, notes, _ in views] == [3, 3]
 
 
 @pytest.mark.parametrize(("kind", "k", "normalize"), [("mixtral", 2, True), ("qwen3_moe", 4, False)])
@@ -91,7 +88,7 @@ def test_a_batch_reads_more_experts_and_a_bit_less_than_even_choices_would(solve
     for batch in (1, 16, 64):
         counts = [call.experts.view(64, 4, 4)[:batch, place].unique().numel()
                   for call in routers.calls for place in range(4)]
-        even = solved["forecast"](batch, 32, 4, 0, 64, 32, 4)["distinct"]
+        even = solved["forecast"](batch, 32, 4, 0, 6144)[0]
         assert 0.85 * even < sum(counts) / len(counts) <= even + 1e-9
 
 
@@ -133,21 +130,10 @@ def test_absorbed_is_the_librarys_attention_and_caches_latents(solved):
         assert layer.keys.shape == (1, 1, 41, 20) and layer.values.shape == (1, 1, 41, 8)
         call, attention = seen.calls[number - 4], model.model.layers[number].self_attn
         parts = call["query"][0].split([16, 8], -1)
-        _, out = solved["absorbed"](*parts, layer.keys[0, 0], layer.values[0, 0], attention.kv_b_proj.weight,
+        matrices = attention.kv_b_proj.weight.view(4, 28, 20).split([16, 12], 1)
+        _, out = solved["absorbed"](*parts, layer.keys[0, 0], layer.values[0, 0], *matrices,
                                     attention.scaling)
         assert torch.allclose(out, call["output"][0], atol=1e-5)
-
-
-@pytest.mark.parametrize(("ngram", "ahead"), [(1, 3), (2, 4), (3, 6)])
-def test_lookup_drafts_what_the_library_drafts(solved, ngram, ahead):
-    text = torch.randint(0, 5, (60,), generator=torch.Generator().manual_seed(ngram)).tolist()
-    library = PromptLookupCandidateGenerator(None, ahead, ngram, 1000)
-    done = 10
-    for drafted, kept in solved["lookup"](text, 10, ngram, ahead, 8):
-        theirs = library.get_candidates(torch.tensor([text[:done]]))[0][0, done:].tolist()
-        agree = [a == b for a, b in zip(theirs, text[done:], strict=False)]
-        assert (drafted, kept) == (len(theirs), ([*agree, False]).index(False))
-        done += kept + 1
 
 
 @pytest.mark.parametrize("variant", range(16))
@@ -160,9 +146,7 @@ def test_each_variant_has_one_broken_router_that_the_solution_finds(solved, vari
     mend()
     assert torch.equal(model(tokens(1, 96, 6)).logits, plain)
     solved["suspect"] = suspect
-    found = solved["diagnose"]()
-    assert (found["fault"], found["layer"]) == kit.routing_fault(variant)
-    assert (found["load"] == 96) == (found["fault"] == "collapsed")
+    assert solved["diagnose"]()[::-1] == kit.routing_fault(variant)
 
 
 def test_unknown_kinds_and_faults_are_refused():

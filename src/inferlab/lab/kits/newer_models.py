@@ -89,6 +89,27 @@ def cache_sizes(config: PretrainedConfig) -> dict[str, Any]:
     return {"layer_types": list(types), **found}
 
 
+def state_bytes(sizes: dict[str, Any], item_bytes: int) -> int:
+    """Bytes that one layer of linear attention keeps of one sequence: the newest inputs of its convolution in
+    numbers of `item_bytes`, and a state of 4-byte numbers. `sizes` are those of `cache_sizes`."""
+    keys = sizes["linear_num_key_heads"] * sizes["linear_key_head_dim"]
+    values = sizes["linear_num_value_heads"] * sizes["linear_value_head_dim"]
+    return ((2 * keys + values) * sizes["linear_conv_kernel_dim"] * item_bytes
+            + 4 * values * sizes["linear_key_head_dim"])
+
+
+def in_open_groups(worth: torch.Tensor, groups: int, kept: int) -> torch.Tensor:
+    """`worth` (tokens, experts), with -inf for all experts outside a token's `kept` best groups.
+
+    Neighbouring experts form `groups` groups of equal size, as in DeepSeek-V3; a group is worth the sum of
+    its two best experts.
+    """
+    parts = worth.unflatten(-1, (groups, -1))
+    best = parts.topk(2, -1).values.sum(-1).topk(kept, -1).indices
+    closed = torch.ones_like(parts[..., 0], dtype=torch.bool).scatter(1, best, False)
+    return parts.masked_fill(closed[..., None], -torch.inf).flatten(1)
+
+
 def bytes_in_cache(cache: Any) -> int:
     """Bytes of all tensors that a cache holds, states of linear attention included."""
     total = real_bytes(cache)
