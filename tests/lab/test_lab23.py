@@ -10,7 +10,6 @@ from transformers.generation.continuous_batching.scheduler import Scheduler
 
 from inferlab.lab.cards import load_cards
 from inferlab.lab.kits.service.load import (
-    COST,
     FAULTS,
     TARGET,
     VARIANTS,
@@ -44,8 +43,8 @@ cell = partial(cell_of, LAB)
 @pytest.fixture(scope="module")
 def solved():
     """The names that the lab's solutions define."""
-    names: dict = {}
-    for exercise in ("forecast", "decide", "bill", "verdict"):
+    names: dict = {"gaps_of": gaps_of}
+    for exercise in ("forecast", "decide", "verdict"):
         exec(cell(exercise=exercise), names)
     return names
 
@@ -62,10 +61,8 @@ def test_a_check_cell_overwrites_nothing_that_the_lab_still_uses():
     assert_no_mistake_is_named(LAB)
 
 
-def test_practice_is_at_most_forty_percent_and_each_exercise_says_its_points():
-    points = points_of(LAB)
-    assert sum(points.values()) == 16 and points["bill"] == 3 <= 0.4 * 16
-    assert "**Points** 16, of which 3 are practice" in prose_of(LAB)
+def test_each_exercise_says_its_points_and_its_minutes():
+    assert sum(points_of(LAB).values()) == 16 and "**Points** 16 " in prose_of(LAB)
     assert efforts_said(LAB) == efforts_declared(LAB)
 
 
@@ -103,20 +100,15 @@ def test_with_room_enough_the_scheduler_makes_the_librarys_calls(model, solved):
         assert [one["tokens"] for one in mine["requests"]] == [one["tokens"] for one in theirs["requests"]]
 
 
-def test_a_bill_is_what_the_engine_computes_and_holds(model, solved):
+def test_who_is_preempted_is_computed_again_with_the_tokens_made(model):
     full = serve_load(model, [(0, 40, 12), (0, 40, 12), (0, 40, 12)], blocks=10)
     shape = model.config
-    case = {"layers": shape.num_hidden_layers, "kv_heads": shape.num_key_value_heads,
-            "head_dim": shape.head_dim, "item_bytes": model.dtype.itemsize, "page": 16, "prompt": 40,
-            "new": 12, "shared": 0, "link": 1, **COST}
+    token = 2 * shape.num_hidden_layers * shape.num_key_value_heads * shape.head_dim * model.dtype.itemsize
+    assert full["block_bytes"] == 16 * token
     [gone] = [r for r, one in enumerate(full["requests"]) if one["preempted"]]
     made = sum(tick <= full["requests"][gone]["preempted"][0] for tick in full["requests"][gone]["tokens"])
-    told = solved["bill"]({**case, "made": made})
-    parts = [part for call in full["calls"] for part in call["parts"]]
-    assert (gone, told["again"]) in parts
-    assert told["again"] - 1 == again(full) and told["handed"] == 3 * full["block_bytes"]
-    alone = serve_load(model, [(0, 40, 12)])
-    assert alone["requests"][0]["tokens"][-1] == told["together"] < told["apart"]
+    assert (gone, 40 + made) in [part for call in full["calls"] for part in call["parts"]]
+    assert again(full) == 40 + made - 1
 
 
 def test_a_shared_prefix_is_computed_once(model):
