@@ -26,7 +26,6 @@ speedups: which speed-up changes the picture, and which computes the same operat
     saves = leaves out: operations
     moves: work = work elsewhere, operations
     computes: the same operations / fewer operations / more operations
-whole: a number of whole steps
 """)
 
 # %% check="words-decision"
@@ -95,28 +94,3 @@ false: The text is encoded all the same, elsewhere.
     encoding the text beforehand | computes | fewer operations / more operations
     encoding the text beforehand | changes | the picture
 """), "the speed-ups")
-
-# %% check="words-whole"
-from inferlab.lab.explain import typed
-
-
-@reference
-def rerun():
-    """The number of whole steps of the cached run of section 3, made again."""
-    import torch
-    from diffusers import FirstBlockCacheConfig
-    from inferlab.models import load_pipeline
-    from inferlab.trace import trace
-
-    pipeline = load_pipeline("bundled", "cpu", family="flux")
-    pipeline.set_progress_bar_config(disable=True)
-    pipeline.transformer.enable_cache(FirstBlockCacheConfig(threshold=0.2))
-    with torch.no_grad(), trace(pipeline, depth="transformer.transformer_blocks.1.attn") as again:
-        pipeline("a red circle left of a blue square", num_inference_steps=10, guidance_scale=3.5,
-                 max_sequence_length=64, height=128, width=128, output_type="latent",
-                 generator=torch.Generator().manual_seed(7))
-    return len(again.find("transformer.transformer_blocks.1.attn"))
-
-
-check.slot(lambda: typed(check.explanation("skipping-in-words"), "whole", rerun(), unit="whole steps"),
-           "the whole steps")

@@ -17,5 +17,5 @@ def test_answers_of_fresh_writers():
 
 
 def test_a_typed_field_is_graded_by_the_cell_that_reads_the_explanation():
-    answer = {"lab": "lab21-skipping-work", "field": "whole", "label": "wrong", "text": "11", "writer": "x"}
+    answer = {"lab": "lab08-lora", "field": "calls", "label": "wrong", "text": "11", "writer": "x"}
     assert [row["verdict"] for row in graded([answer])] == ["deny"]

@@ -167,9 +167,9 @@ def test_the_unet_has_no_cache_to_enable():
 def test_practice_is_at_most_forty_percent_of_the_points_and_the_title_says_the_sum():
     points = {b.cell.metadata["check"]: b.cell.metadata["points"] for b in blocks_of(LAB)
               if "check" in b.cell.metadata}
-    assert (sum(points.values()), points["cached-step"]) == (17, 4)
+    assert (sum(points.values()), points["cached-step"]) == (16, 4)
     title = next(b.cell.source for b in blocks_of(LAB) if b.cell.source.startswith("# Lab 21"))
-    assert "**Points** 17, of which 4 are practice" in title
+    assert "**Points** 16, of which 4 are practice" in title
 
 
 def test_each_exercise_says_its_difficulty_minutes_and_points_as_its_cells_do():
