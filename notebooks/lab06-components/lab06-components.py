@@ -393,9 +393,9 @@ for how, dtype in {"float16": torch.float16, "float32, then cast": torch.float32
     print(f"{how:18} peak of new tensors {load['peak']:13,}   weights afterwards {after:13,}")
 
 # %% [markdown]
-# In the file's own dtype almost nothing is allocated: the weights *are* the mapped file. In another dtype every
-# weight is a converted copy. After the cast the result is as small, but **the peak was twice the result**, and
-# the peak decides whether a model can be opened.
+# In the file's own dtype almost nothing is allocated: the weights *are* the mapped file. In another dtype
+# every weight is a converted copy. After the cast the result is as small, but **the peak was twice the
+# result**, and the peak decides whether a model can be opened.
 
 # %% [markdown]
 # ### Exercise 3 · A folder with a wrong line
@@ -445,8 +445,8 @@ for file, key, good, bad in differing:
     print(f"{file:32} {key:20} {good!s:14} -> {bad}")
 
 # %% [markdown]
-# Nine entries differ, and **eight of them do no harm** in this run. Which one does? Compare two runs. Both keep
-# the values that crossed the boundaries in the list `WATCHED`.
+# Nine entries differ, and **eight of them do no harm** in this run. Which one does? Compare two runs. Both
+# keep the values that crossed the boundaries in the list `WATCHED`.
 
 # %%
 WATCHED = ["encode_prompt", "unet", "scheduler.step", "vae.decode"]
@@ -522,8 +522,8 @@ print("different, in the order of the run:", *differences[:4], "...")
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # In a new cell: <code>for file, key, good, bad in differing:</code>, and in it, if the file is the owner's,
-# <code>print(key, harmless(file, key, bad))</code>. Then return the <code>dict</code>, written down: the first
-# difference above, and the entry that printed <code>False</code>.
+# <code>print(key, harmless(file, key, bad))</code>. Then return the <code>dict</code>, written down: the
+# first difference above, and the entry that printed <code>False</code>.
 # </details>
 
 # %% exercise="diagnosis" provides=["diagnose"] difficulty=3 minutes=7
@@ -621,8 +621,8 @@ filmstrip([picture, kept_config, defaults], [type(own).__name__, "DPM-Solver, fr
 # %% [markdown]
 # ## 7 · Explain
 #
-# Say what you saw of **your folder and your pipelines**. In the fields `pipeline`, `sharing` and `loading` you
-# write short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row
+# Say what you saw of **your folder and your pipelines**. In the fields `pipeline`, `sharing` and `loading`
+# you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row
 # and, if you like, entries of a row `may follow`. In `bytes` you type the bytes of weights in memory after
 # `from_pipe` without `dtype=` in section 3: `sum(moments["c = from_pipe(a)"].values())`. Lines that begin
 # with `#` are notes.

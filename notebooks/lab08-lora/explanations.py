@@ -63,6 +63,7 @@ false: An adapter is no control: it gets nothing to look at, and adds nothing to
 false: Beside its matrix the adapter is computed anew for each input.
     * | adds to | * | once before the run
 """), "an adapter beside its matrix")
+
 # %% check="words-trade"
 ### FIXTURE words
 
