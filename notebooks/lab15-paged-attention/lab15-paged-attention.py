@@ -15,9 +15,8 @@
 #
 # Nobody knows how long an answer will be. A server that reserves memory for the longest possible answer keeps
 # most of it empty. A paged cache takes memory block by block, wherever a block is free, and writes down which
-# blocks it took. In this lab you predict what the library's paged cache holds, keep its tables by hand,
-# compute attention through a block table, share a prefix between requests, and find the fault in an
-# allocator's log.
+# blocks it took. In this lab you keep its tables, compute attention through one, and share a prefix between
+# requests.
 #
 # **Time** 60 to 75 minutes · **Points** 19, of which 3 are practice · **Reading**
 # [Paged attention](../../handbook/lab15-paged-attention.md) in the handbook, before you start
@@ -73,20 +72,19 @@ print(f"{shape.num_hidden_layers} layers, {shape.num_key_value_heads} KV heads o
 #
 # ### Exercise 1 · Blocks of one request
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# A request with a prompt of `prompt` tokens generates `new` tokens. One call prefills the whole prompt. Write
-# `forecast(prompt, new, page)`, which returns a `dict`:
+# A request with a prompt of `prompt` tokens generates `new` tokens. One call prefills the whole prompt.
+# `forecast(prompt, new, page)` returns a `dict`:
 #
 # | key | value |
 # |---|---|
-# | `"first"` | blocks in its table during the prefill, `int` |
-# | `"positions"` | positions that hold keys and values after its last call, `int` |
-# | `"last"` | blocks in its table during the last call, `int` |
+# | `"blocks"` | blocks in its table during its last call, `int` |
+# | `"empty"` | positions of these blocks that never hold anything, `int` |
 # | `"grows"` | the numbers of the calls for which it takes a further block, a list of `int` (the prefill is call 0) |
-# | `"empty"` | positions of its blocks that never hold anything, `int` |
 #
-# The function is graded on runs of the library's engine that this notebook never makes.
+# You write `positions` (those that hold keys and values after the last call), `blocks` and `grows`. The
+# function is graded on runs of the library's engine that this notebook never makes.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -96,26 +94,20 @@ print(f"{shape.num_hidden_layers} layers, {shape.num_key_value_heads} KV heads o
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# The positions are <code>prompt + new - 1</code>; first is <code>prompt</code> over <code>page</code>,
-# rounded up, and last is the positions over <code>page</code>, rounded up. A call k from 1 to <code>new -
-# 1</code> takes a further block if <code>prompt + k - 1</code> is a multiple of <code>page</code>. Empty is
-# <code>last * page</code> minus the positions.
+# The positions are <code>prompt + new - 1</code>, and blocks is that over <code>page</code>, rounded up
+# (<code>-(-a // b)</code> rounds up). A call k from 1 to <code>new - 1</code> takes a further block if
+# <code>prompt + k - 1</code> is a multiple of <code>page</code>.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=7
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
 def forecast(prompt, new, page):
     """What the block table of one request holds over its run."""
     ### BEGIN SOLUTION
     positions = prompt + new - 1
-    last = -(-positions // page)
-    return {
-        "first": -(-prompt // page),
-        "positions": positions,
-        "last": last,
-        "grows": [k for k in range(1, new) if (prompt + k - 1) % page == 0],
-        "empty": last * page - positions,
-    }
+    blocks = -(-positions // page)
+    grows = [k for k in range(1, new) if (prompt + k - 1) % page == 0]
     ### END SOLUTION
+    return {"blocks": blocks, "empty": blocks * page - positions, "grows": grows}
 
 # %% check="forecast" points=3
 from inferlab.lab import Check, reference
@@ -126,15 +118,15 @@ check = Check("forecast", points=3)
 def foretold(*case):
     """The learner's forecast, once it has the form of the contract."""
     got = check.plain(check.learner.forecast(*case))
-    check.true(isinstance(got, dict) and set(got) == {"first", "positions", "last", "grows", "empty"},
-               "return a dict with exactly the five keys of the contract")
+    check.true(isinstance(got, dict) and set(got) == {"blocks", "empty", "grows"},
+               "return a dict with exactly the three keys of the contract")
     check.true(isinstance(got["grows"], list), '"grows" is a list of calls')
     return got
 
 
 with check.part("a prompt of 20 tokens, 3 new ones, pages of 16", weight=1):
     got = foretold(20, 3, 16)
-    check.equal([got["first"], got["last"]], [2, 2])
+    check.equal(got["blocks"], 2)
 ### HIDDEN TESTS
 check.score()
 
@@ -146,17 +138,12 @@ check.score()
 
 # %% tags=["demo"]
 from inferlab.lab.kits.paging.blocks import memory_map, paged_run, pool_of
-from inferlab.trace import trace
 
 LENGTHS, OUTPUTS, PAGE = (45, 37, 70, 21), (12, 20, 6, 30), 16
 text = [token for story in documents(6, seed=SEED, kind="story")
         for token in tokenizer(story.context).input_ids]
 cuts = [text[60 * k:60 * k + n] for k, n in enumerate(LENGTHS)]
-with trace(model) as traced:
-    run = paged_run(model, cuts, OUTPUTS, slots=3, page=PAGE)
-print("\n".join(repr(traced.table(level=0)).splitlines()[:8]), "\n   ...")
-
-# %% tags=["demo"]
+run = paged_run(model, cuts, OUTPUTS, slots=3, page=PAGE)
 for k in (0, 1, 5, 6, 12, len(run.calls) - 1):
     print(f"call {k:2d}: {run.calls[k].tokens:3d} tokens, tables",
           {r: list(table) for r, table in run.calls[k].tables.items()})
@@ -184,8 +171,8 @@ with when_written("forecast"):
         counts = [len(call.tables[r]) for call in run.calls if r in call.tables]
         told = forecast(LENGTHS[r], OUTPUTS[r], PAGE)
         grew = [k for k in range(1, len(counts)) if counts[k] > counts[k - 1]]
-        print(f"request {r}: forecast {told['first']} to {told['last']} blocks, "
-              f"growing at {told['grows']};  traced {counts[0]} to {counts[-1]}, at {grew}")
+        print(f"request {r}: forecast {told['blocks']} blocks, growing at {told['grows']};  "
+              f"run {counts[-1]}, at {grew}")
 
 # %% [markdown]
 # Are the right keys in those blocks? The next cell reads the keys of request 3 through its table, and
@@ -226,10 +213,9 @@ for page in (16, 256):
           f"tables of {sum(taken) / len(taken):.0f} numbers on average")
 
 # %% [markdown]
-# More requests at once make a larger batch: that is the purpose of paging. A single request gains nothing.
-# Smaller pages leave less memory empty, and their tables are longer. The tables take hardly any memory, but
-# reading through them takes time: the rows of a request do not lie side by side, and on a CPU the library
-# copies them together in every call.
+# More requests at once make a larger batch: that is the purpose of paging. Smaller pages leave less memory
+# empty, and their tables are longer. Reading through a table takes time: the rows of a request do not lie
+# side by side.
 
 # %% [markdown]
 # ## 4 · Read
@@ -262,7 +248,7 @@ show_source(
 #
 # ### Exercise 2 · The block table by hand
 #
-# *difficulty 3 of 3 · 10 minutes · 3 points*
+# *difficulty 2 of 3 · 8 minutes · 3 points*
 #
 # A pool has `blocks` blocks, numbered from 0, all free. `apply(ops, blocks, page)` carries out a list of
 # operations and returns a list with one event for each:
@@ -273,40 +259,43 @@ show_source(
 # | the same, but there are too few free blocks | nothing changes | `("full", m)`: `m` blocks are missing |
 # | `("free", request)` | the request is done | `("gave", [blocks])`: its blocks in ascending order; they are free from now on |
 #
+# The code keeps the free blocks, and a table and a length for each request. You write the append.
+#
 # <details><summary>Hint 1: a nudge</summary>
-# Keep three things: the sorted free blocks, and a table and a length for each request. The blocks that an
-# append needs follow from the length <i>after</i> it and from the blocks that the table already has.
+# How many blocks does the request need after the append, and how many has it already? If the pool has too
+# few, which of <code>free</code>, <code>tables</code> and <code>lengths</code> may change?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>"free"</code>: the event is the sorted table. Put its blocks back, sort the free list, and forget the
-# request. <code>"append"</code>: need is the pages of the length after it (rounded up) minus the blocks of
-# the table. If need is more than the free blocks, report how many are missing and change nothing. Otherwise
-# take the first blocks of the free list.
+# <code>need</code> is <code>after</code> over <code>page</code>, rounded up, minus the blocks of the table.
+# If need is more than the free blocks: add the event <code>("full", ...)</code> and <code>continue</code>.
+# Otherwise <code>took</code> is the first <code>need</code> free blocks, which leave <code>free</code>; then
+# the request has a new table and a new length.
 # </details>
 
-# %% exercise="apply" provides=["apply"] difficulty=3 minutes=10
+# %% exercise="apply" provides=["apply"] difficulty=2 minutes=8
 def apply(ops, blocks, page):
     """One event for each operation on a pool of blocks."""
-    ### BEGIN SOLUTION
     free, tables, lengths, events = list(range(blocks)), {}, {}, []
     for kind, request, *tokens in ops:
         table, length = tables.get(request, []), lengths.get(request, 0)
         if kind == "free":
             events.append(("gave", sorted(table)))
             free = sorted(free + table)
-            tables.pop(request), lengths.pop(request)
+            del tables[request], lengths[request]
             continue
-        need = -(-(length + tokens[0]) // page) - len(table)
+        after = length + tokens[0]  # the tokens that are stored after this append
+        ### BEGIN SOLUTION
+        need = -(-after // page) - len(table)
         if need > len(free):
             events.append(("full", need - len(free)))
             continue
         took, free = free[:need], free[need:]
-        tables[request], lengths[request] = table + took, length + tokens[0]
+        tables[request], lengths[request] = table + took, after
+        ### END SOLUTION
         events.append(("took", took))
     return events
-    ### END SOLUTION
 
 # %% check="apply" points=3
 import random
@@ -335,7 +324,7 @@ check.score()
 # %% [markdown]
 # ### Exercise 3 · Attention through the table
 #
-# *difficulty 2 of 3 · 8 minutes · 3 points, practice*
+# *difficulty 1 of 3 · 5 minutes · 3 points, practice*
 #
 # `paged_attention(query, keys, values, table, length)` computes the attention of one request, in one layer
 # and one decode step.
@@ -346,33 +335,32 @@ check.score()
 # | `keys`, `values` | `(blocks, page, kv_heads, head_dim)`: the pool of all requests |
 # | `table`, `length` | the numbers of the request's blocks, and how many positions they hold |
 #
-# Returns `(heads, head_dim)`: softmax attention over the request's own positions, scaled by
-# $1/\sqrt{\text{head\_dim}}$. Query head `h` reads KV head `h // (heads // kv_heads)`. It must equal
-# contiguous attention to within 1e-5.
+# The attention itself is given (lab 22 takes it apart). What is missing is `own`: from a pool, the rows of
+# this request and no others, in the order of its positions, `(length, kv_heads, head_dim)`. The result must
+# equal contiguous attention to within 1e-5.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# <code>keys[table]</code> is (blocks of the request, page, kv_heads, head_dim). Flatten the first two axes,
-# keep the first <code>length</code> positions, and repeat each KV head for its query heads with
-# <code>repeat_interleave</code>.
+# <code>pool[list(table)]</code> is (blocks of the request, page, kv_heads, head_dim). Which two axes belong
+# together, and which of the places hold this request's positions?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Do that with keys and values. The scores, (heads, length), are <code>torch.einsum("hd,thd-&gt;ht", query,
-# keys)</code>, divided by the root of head_dim. Take the softmax over the length, and then the product with
-# the values: <code>"ht,thd-&gt;hd"</code>.
+# Flatten the first two axes, <code>.flatten(0, 1)</code>, and keep the first <code>length</code> rows.
 # </details>
 
-# %% exercise="attention" provides=["paged_attention"] difficulty=2 minutes=8
+# %% exercise="attention" provides=["paged_attention"] difficulty=1 minutes=5
 def paged_attention(query, keys, values, table, length):
     """Attention of one query over the positions that a block table names."""
-    ### BEGIN SOLUTION
-    group = query.shape[0] // keys.shape[2]
-    own = [pool[list(table)].flatten(0, 1)[:length].repeat_interleave(group, dim=1)
-           for pool in (keys, values)]
-    scores = torch.einsum("hd,thd->ht", query, own[0]) / query.shape[1] ** 0.5
-    return torch.einsum("ht,thd->hd", scores.softmax(dim=1), own[1])
-    ### END SOLUTION
+    group = query.shape[0] // keys.shape[2]  # query heads that read one KV head
+    rows = []
+    for pool in (keys, values):
+        ### BEGIN SOLUTION
+        own = pool[list(table)].flatten(0, 1)[:length]
+        ### END SOLUTION
+        rows.append(own.repeat_interleave(group, dim=1))
+    scores = torch.einsum("hd,thd->ht", query, rows[0]) / query.shape[1] ** 0.5
+    return torch.einsum("ht,thd->hd", scores.softmax(dim=1), rows[1])
 
 # %% check="attention" points=3
 import torch
@@ -414,7 +402,7 @@ with when_written("paged_attention"):
 # %% [markdown]
 # ### Exercise 4 · A shared prefix
 #
-# *difficulty 3 of 3 · 10 minutes · 3 points*
+# *difficulty 3 of 3 · 9 minutes · 3 points*
 #
 # Requests often begin alike: the same instructions, the same document, and then different questions. The keys
 # and values of a position depend on its token and on **every token before it**. So two requests can share a
@@ -433,8 +421,9 @@ with when_written("paged_attention"):
 #   page` pages are shared.
 # * A page that is not full is never shared, because its owner will write into it.
 #
-# (By the first rule, a request may compute a full page that another one holds already. No later request in
-# `ops` begins with such a page, so a page need be known by one block only.)
+# You write two places: which blocks a request gives back, and which pages it shares. `keys` has one entry for
+# each full page of the prompt: what it is recognized by. `known` leads from such keys to the blocks of
+# running requests; the code below your lines adds to it.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -443,42 +432,46 @@ with when_written("paged_attention"):
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
-# Keep a dict from <code>tuple(tokens[:end of the page])</code> to the block that holds this page: the key
-# contains all tokens before the page as well. Count the references of each block. At 0 the block is given
-# back and removed from the dict.
+# A block's <code>references</code> fall by 1; at 0 it is given back. The key of a full page is
+# <code>tuple(tokens[:end])</code> with the end of the page: it contains all tokens before the page as well.
+# Go through the first <code>(len(tokens) - 1) // page</code> keys, add <code>known[key]</code> to
+# <code>shared</code>, and stop at the first key that is not known.
 # </details>
 
-# %% exercise="share" provides=["share"] difficulty=3 minutes=10
+# %% exercise="share" provides=["share"] difficulty=3 minutes=9
 def share(ops, blocks, page):
     """One event for each operation on a pool whose full pages may be shared."""
-    ### BEGIN SOLUTION
     free, known, references, tables, events = list(range(blocks)), {}, {}, {}, []
     for kind, request, *prompt in ops:
+        gave, shared = [], []
         if kind == "free":
-            gave = []
             for block in tables.pop(request):
+                ### BEGIN SOLUTION
                 references[block] -= 1
-                gave += [block] if references[block] == 0 else []
+                if references[block] == 0:
+                    gave.append(block)
+                ### END SOLUTION
             free = sorted(free + gave)
             known = {key: block for key, block in known.items() if block not in gave}
             events.append({"gave": sorted(gave)})
             continue
-        tokens, shared = prompt[0], []
-        for k in range((len(tokens) - 1) // page):
-            key = tuple(tokens[: (k + 1) * page])
+        tokens = prompt[0]
+        ### BEGIN SOLUTION
+        keys = [tuple(tokens[:end]) for end in range(page, len(tokens) + 1, page)]
+        for key in keys[: (len(tokens) - 1) // page]:
             if key not in known:
                 break
             shared.append(known[key])
+        ### END SOLUTION
         need = -(-len(tokens) // page) - len(shared)
         took, free = free[:need], free[need:]
         tables[request] = shared + took
-        for k, block in enumerate(tables[request]):
+        for block in tables[request]:
             references[block] = references.get(block, 0) + 1
-            if (k + 1) * page <= len(tokens):
-                known.setdefault(tuple(tokens[: (k + 1) * page]), block)
+        for key, block in zip(keys, tables[request]):
+            known.setdefault(key, block)
         events.append({"shared": shared, "took": took})
     return events
-    ### END SOLUTION
 
 # %% check="share" points=3
 from inferlab.lab import Check
@@ -505,9 +498,8 @@ with check.part("two requests with the same two pages in front", weight=1):
 check.score()
 
 # %% [markdown]
-# The library follows the two rules and goes further. It merges pages that were computed twice, it
-# shares full pages of answers as well, and it keeps known pages after their last owner has gone, until it
-# needs the blocks. The next cell asks four questions about one document, in two slots, without and with
+# The library follows the two rules, and it keeps known pages after their last owner has gone, until it needs
+# the blocks. The next cell asks four questions about one document, in two slots, without and with
 # sharing:
 
 # %% tags=["demo"]
@@ -525,12 +517,11 @@ display(memory_map([call.tables for call in shared_run.calls],
 # %% [markdown]
 # ### Exercise 5 · An allocator goes wrong
 #
-# *difficulty 2 of 3 · 8 minutes · 3 points*
+# *difficulty 2 of 3 · 7 minutes · 3 points*
 #
 # The next cell prints the log of an allocator with the contract of exercise 2, except that it may take any
 # free block. It has `BLOCKS` blocks and pages of `PAGE_SIZE`. Once it does something wrong, and then it goes
-# on. Nothing crashed, but some answers were wrong, or the pool became smaller. The fault depends on your
-# name.
+# on. Nothing crashed. The fault depends on your name.
 
 # %%
 from inferlab.lab.kits.paging import allocator_logs as blockfaults
@@ -541,7 +532,7 @@ for at, (operation, event) in enumerate(zip(operations, log)):
     print(f"{at:2d}  {operation!s:22s} {event}")
 
 # %% [markdown]
-# Write `diagnose()`. It returns a `dict` with `"event"`, the number of the first wrong event, and `"kind"`:
+# `diagnose()` returns a `dict` with `"event"`, the number of the first wrong event, and `"kind"`:
 #
 # | kind | what happened |
 # |---|---|
@@ -550,44 +541,42 @@ for at, (operation, event) in enumerate(zip(operations, log)):
 # | `"early"` | a block was taken although the tokens still fitted into the request's last block |
 # | `"refused"` | an append was refused although there were enough free blocks |
 #
+# The code keeps the books. Write the three missing conditions into `wrong`.
+#
 # <details><summary>Hint 1: a nudge</summary>
-# Follow the log, by hand or by code: which blocks and how many tokens does each request have, and which
-# blocks are free? At each event, work out what the right event would be, and compare.
+# <code>table</code> and <code>free</code> are as they were before the event; <code>need</code> is how many
+# blocks the append really needs. Which of them contradicts the event <code>(what, seen)</code>?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# For an append, need is the pages of the length after it, minus the table's blocks. If the event is
-# <code>"full"</code> although need is at most the number of free blocks, it is <code>"refused"</code>. If it
-# takes more blocks than needed, <code>"early"</code>. If it takes a block that is not free,
-# <code>"double"</code>. If a free does not give back the whole table, <code>"leak"</code>.
+# <code>"refused"</code>: the event is <code>"full"</code>, although need is at most the number of free
+# blocks. <code>"early"</code>: it is <code>"took"</code>, with more blocks than needed.
+# <code>"double"</code>: it is <code>"took"</code>, and not all blocks of it are free.
 # </details>
 
-# %% exercise="diagnose" provides=["diagnose"] difficulty=2 minutes=8
+# %% exercise="diagnose" provides=["diagnose"] difficulty=2 minutes=7
 def diagnose():
     """The first wrong event of the log, and what is wrong with it."""
-    ### BEGIN SOLUTION
     free, tables, lengths = set(range(BLOCKS)), {}, {}
     for at, ((kind, request, *tokens), (what, seen)) in enumerate(zip(operations, log)):
-        table, length = tables.get(request, []), lengths.get(request, 0)
-        if kind == "free":
-            if set(seen) != set(table):
-                return {"event": at, "kind": "leak"}
+        table, after = tables.get(request, []), lengths.get(request, 0) + sum(tokens)
+        need = -(-after // PAGE_SIZE) - len(table)
+        wrong = {"leak": what == "gave" and set(seen) != set(table)}
+        ### BEGIN SOLUTION
+        wrong["refused"] = what == "full" and need <= len(free)
+        wrong["early"] = what == "took" and len(seen) > need
+        wrong["double"] = what == "took" and not set(seen) <= free
+        ### END SOLUTION
+        for fault in wrong:
+            if wrong[fault]:
+                return {"event": at, "kind": fault}
+        if what == "gave":
             free |= set(seen)
-            tables.pop(request), lengths.pop(request)
-            continue
-        need = -(-(length + tokens[0]) // PAGE_SIZE) - len(table)
-        if what == "full":
-            if need <= len(free):
-                return {"event": at, "kind": "refused"}
-            continue
-        if len(seen) > need:
-            return {"event": at, "kind": "early"}
-        if not set(seen) <= free:
-            return {"event": at, "kind": "double"}
-        free -= set(seen)
-        tables[request], lengths[request] = table + seen, length + tokens[0]
-    ### END SOLUTION
+            del tables[request], lengths[request]
+        elif what == "took":
+            free -= set(seen)
+            tables[request], lengths[request] = table + seen, after
 
 # %% check="diagnose" points=3
 from inferlab.lab import Check
@@ -689,7 +678,6 @@ check.score()
 #
 # - **Paging does not make the cache smaller per token.** It shrinks what stays empty: less than one page a
 #   request, whatever the limit.
-# - **Nobody has to know the length.** A block is taken when the next position no longer fits.
 # - **Whether a page can be shared depends on everything before it.** Equal tokens after another beginning
 #   have other keys and values.
 # - **A block goes back with its last reference.** If it goes back too early, one request reads the memory of
