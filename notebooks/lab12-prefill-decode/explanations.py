@@ -62,7 +62,6 @@ trade-off: what you gain, and what you pay, when more sequences share each decod
     leaves alone = does not change, keeps: the throughput / the memory for the caches / the memory for the
         weights
 readings: a number
-again: a number
 """)
 
 # %% fixture="facts"
@@ -83,7 +82,7 @@ def facts():
     shapes = [tuple(call.inputs["input_ids"].shape) for call in again["LlamaForCausalLM"]]
     lengths = list(range(shapes[0][1], int(cache.get_seq_length()) + 1))
     return again.facts() | {"prompt": shapes[0][1], "calls": len(shapes), "length": lengths[-1],
-                            "again": sum(lengths), "vocabulary": model.config.vocab_size}
+                            "vocabulary": model.config.vocab_size}
 
 # %% check="phases-counts"
 from inferlab.lab.explain import typed
@@ -96,10 +95,6 @@ check.slot(lambda: typed(check.explanation("two-phases"), "readings", facts()["c
     "the first reading is prefill's, and it makes the first token.": facts()["calls"],
     "the prompt does not dominate a long answer: every later call reads all weights again.": 1,
 }), "the readings of the weights after the first token")
-check.slot(lambda: typed(check.explanation("two-phases"), "again", facts()["again"], {
-    "the sequence grows by one token from call to call.": facts()["calls"] * facts()["prompt"],
-    "that is what is computed with a cache.": facts()["length"],
-}), "the positions without a cache")
 
 # %% check="phases-state"
 ### FIXTURE words

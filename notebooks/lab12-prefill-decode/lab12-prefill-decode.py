@@ -27,9 +27,9 @@ DEVICE = "auto"  # "auto" | "cpu" | "cuda"
 SEED = 0
 
 # %% [markdown]
-# The bundled model has 5.9 million parameters and Llama's architecture: 8 layers, 8 query heads on 2
-# key/value heads. `"full"` builds a model of Llama 3 8B's size with random weights, `"hub"` downloads a real
-# one. Grading always uses `"bundled"` on the CPU.
+# The bundled model has Llama's architecture: 8 layers, 8 query heads on 2 key/value heads. `"full"` builds a
+# model of Llama 3 8B's size with random weights, `"hub"` downloads a real one. Grading always uses
+# `"bundled"` on the CPU.
 
 # %%
 from inferlab.lab import start
@@ -108,7 +108,7 @@ print(f"prompt {PROMPT_TOKENS} tokens, {NEW} new ones;", f"{config.num_hidden_la
 # %% [markdown]
 # ### Exercise 1 · The calls of a generate
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 5 minutes · 3 points*
 #
 # **Before you run anything**, write a function that says what the trace will show. It is graded on runs that
 # this notebook never makes, among them three prompts at once.
@@ -124,10 +124,8 @@ print(f"prompt {PROMPT_TOKENS} tokens, {NEW} new ones;", f"{config.num_hidden_la
 # | key | meaning |
 # |---|---|
 # | `"calls"` | forward calls of the model, `int` |
-# | `"first"`, `"later"` | shape of `input_ids` in the first call and in each later one |
 # | `"logits"` | shape of the logits that the **first** call returns |
 # | `"keys"` | shape of one layer's keys in the cache when `generate` has returned |
-# | `"positions"` | token positions that went through the layers in all calls together, `int` |
 #
 # Shapes are tuples of `int`. A cached key tensor has the axes (batch, heads, tokens, head_dim).
 #
@@ -139,26 +137,19 @@ print(f"prompt {PROMPT_TOKENS} tokens, {NEW} new ones;", f"{config.num_hidden_la
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>fed</code>, the positions of one sequence that go through the layers, is <code>prompt + new -
-# 1</code>. The cache holds that many for each key/value head. All sequences together compute
-# <code>batch</code> times as many. There are <code>new</code> calls, and each returns the logits of one
-# position a sequence.
+# There are <code>new</code> calls, and each returns the logits of one position a sequence. The positions of
+# one sequence that go through the layers are <code>prompt + new - 1</code>. The cache holds that many for
+# each key/value head.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=5
 def forecast(prompt, new, batch=1, kv_heads=2, head_dim=32, vocab=1024):
-    """What a traced greedy `generate` shows: its calls, their shapes, and the cache that it leaves."""
+    """What a traced greedy `generate` shows: its calls, their logits, and the cache that it leaves."""
     ### BEGIN SOLUTION
-    fed = prompt + new - 1  # the last token is returned, never fed back
-    return {
-        "calls": new,
-        "first": (batch, prompt),
-        "later": (batch, 1),
-        "logits": (batch, 1, vocab),
-        "keys": (batch, kv_heads, fed, head_dim),
-        "positions": batch * fed,
-    }
+    calls, logits = new, (batch, 1, vocab)
+    keys = (batch, kv_heads, prompt + new - 1, head_dim)  # the last token is returned, never fed back
     ### END SOLUTION
+    return {"calls": calls, "logits": logits, "keys": keys}
 
 # %% check="forecast" points=3
 from inferlab.lab import Check, reference
@@ -169,19 +160,17 @@ check = Check("forecast", points=3)
 def ask_forecast(**run):
     """The learner's forecast of a run, once it has the form that the contract asks for."""
     got = check.plain(check.learner.forecast(**run))
-    keys = {"calls", "first", "later", "logits", "keys", "positions"}
-    check.true(isinstance(got, dict) and set(got) == keys,
-               "return a dict with exactly the six keys of the contract")
-    check.true(all(isinstance(got[key], tuple) for key in ("first", "later", "logits", "keys")),
+    check.true(isinstance(got, dict) and set(got) == {"calls", "logits", "keys"},
+               "return a dict with exactly the three keys of the contract")
+    check.true(isinstance(got["logits"], tuple) and isinstance(got["keys"], tuple),
                "each shape is a tuple, such as (1, 2, 3)")
-    check.true(all(isinstance(got[key], int) for key in ("calls", "positions")),
-               "calls and positions are whole numbers")
+    check.true(isinstance(got["calls"], int), "calls is a whole number")
     return got
 
 
-with check.part("what goes in: the prompt once, then one token a call", weight=1):
-    got = ask_forecast(prompt=128, new=24)
-    check.equal([got["first"], got["later"]], [(1, 128), (1, 1)])
+with check.part("the model's sizes are where they belong", weight=1):
+    got = ask_forecast(prompt=128, new=24, vocab=900, head_dim=40)
+    check.equal([got["logits"][-1], got["keys"][-1]], [900, 40])
 ### HIDDEN TESTS
 check.score()
 
@@ -236,8 +225,7 @@ with when_written("forecast"):
                                      config.vocab_size))
 
 # %% [markdown]
-# **Reconcile.** Where your forecast and the trace differ, the trace is right. Find out why before you change
-# the function.
+# **Reconcile.** Where your forecast and the trace differ, the trace is right.
 #
 # A user waits for the **time to first token** (TTFT), which is the prefill, and then for the **inter-token
 # latency** (ITL), one decode call for each further token. Look at the line "TTFT" above: most of the tokens
@@ -399,9 +387,9 @@ show_source(
 #
 # ### Exercise 3 · Greedy decoding by hand
 #
-# *difficulty 2 of 3 · 8 minutes · 3 points*
+# *difficulty 2 of 3 · 7 minutes · 3 points*
 #
-# Write the loop around any model: it knows only one function, `forward`.
+# Complete the loop around any model: it knows only one function, `forward`.
 #
 # | argument | what it is |
 # |---|---|
@@ -415,31 +403,29 @@ show_source(
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Keep two tensors: all tokens so far, which you return, and the tokens that go into the next call. Look
+# <code>tokens</code> are all tokens so far, and <code>feed</code> those that go into the next call. Look
 # whether a token is <code>eos</code> <i>before</i> you feed it.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# In the beginning <code>tokens</code> and <code>feed</code> are the prompt, and <code>state</code> is None.
-# At most <code>n</code> times: call <code>forward(feed, state)</code>, make <code>feed</code> the argmax of
-# the last position's logits (keep its axis with <code>-1:</code>), append it to <code>tokens</code>, and stop
-# if it is <code>eos</code>.
+# Call <code>forward(feed, state)</code>, make <code>feed</code> the argmax of the last position's logits
+# (keep its axis with <code>-1:</code>), append it to <code>tokens</code>, and stop if it is <code>eos</code>.
 # </details>
 
-# %% exercise="greedy" provides=["greedy"] difficulty=2 minutes=8
+# %% exercise="greedy" provides=["greedy"] difficulty=2 minutes=7
 def greedy(forward, prompt, n, eos):
     """Prompt and up to `n` greedy tokens, (1, P + m) int64; stops after `eos`."""
-    ### BEGIN SOLUTION
     tokens, feed, state = prompt, prompt, None
     for _ in range(n):
+        ### BEGIN SOLUTION
         logits, state = forward(feed, state)
         feed = logits[:, -1:].argmax(-1)
         tokens = torch.cat([tokens, feed], dim=1)
         if int(feed) == eos:
             break
+        ### END SOLUTION
     return tokens
-    ### END SOLUTION
 
 # %% check="greedy" points=3
 import torch
@@ -511,7 +497,7 @@ with when_written("greedy"):
 # %% [markdown]
 # ### Exercise 4 · Count the FLOPs
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
 # Count the FLOPs of a call from the config alone. A matrix of m × n weights, applied to one position, costs
 # `2 * m * n` FLOPs: a multiplication and an addition for each weight. These are the matrices of a layer:
@@ -546,20 +532,18 @@ print(f"{'lm_head':20} {tuple(model.lm_head.weight.shape)}   once, after the las
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # Each new position meets the weights of all layers, and <code>lm_head</code> comes once a sequence: 2 × batch
-# × (new × layer_weights + head_weights). Attention: 4 × layers × batch × new × (context + new) × query heads
-# × head_dim.
+# × (new × layer_weights + head_weights). Attention: 4 × layers × pairs × query heads × head_dim.
 # </details>
 
-# %% exercise="flops" provides=["count_flops"] difficulty=2 minutes=7
+# %% exercise="flops" provides=["count_flops"] difficulty=2 minutes=6
 def count_flops(sizes, new, context, batch=1):
     """FLOPs of one forward call: {"linear": int, "attention": int}."""
-    ### BEGIN SOLUTION
     pairs = batch * new * (context + new)  # of a query's position and a key's, for each head
-    return {
-        "linear": 2 * batch * (new * sizes["layer_weights"] + sizes["head_weights"]),
-        "attention": 4 * sizes["layers"] * pairs * sizes["query_heads"] * sizes["head_dim"],
-    }
+    ### BEGIN SOLUTION
+    linear = 2 * batch * (new * sizes["layer_weights"] + sizes["head_weights"])
+    attention = 4 * sizes["layers"] * pairs * sizes["query_heads"] * sizes["head_dim"]
     ### END SOLUTION
+    return {"linear": linear, "attention": attention}
 
 # %% check="flops" points=3
 from inferlab.lab import Check
@@ -718,7 +702,7 @@ roofline(rates, dots, title="A prefill and a decode call differ by a factor of 1
 # %% [markdown]
 # ### Exercise 5 · The same answer, at another price
 #
-# *difficulty 3 of 3 · 10 minutes · 3 points*
+# *difficulty 2 of 3 · 7 minutes · 3 points*
 #
 # Two services answer the same prompt with the same tokens. One of them wastes work in one of four ways. The
 # way and the length of the prompt depend on your name.
@@ -744,16 +728,15 @@ print(f"prompt of {short} tokens, {few} new; the same tokens: {torch.equal(good_
 # `.context` (tokens in the cache before it) and `.head` (positions that went through `lm_head`). The whole
 # tables are `healthy.table(level=0)` and `suspect.table(level=0)`.
 #
-# Write `diagnose()`, which returns a `dict`:
+# Complete `diagnose()`, which returns a `dict`:
 #
 # | key | meaning |
 # |---|---|
 # | `"fault"` | one of the four names |
-# | `"call"` | number of the first call of `suspect` whose `new`, `context` or `head` differs from the same call of `healthy`, `int` |
 # | `"positions"` | token positions that went through the layers in all calls of `suspect`, `int` |
-# | `"head_positions"` | positions that went through `lm_head` in all calls of `suspect`, `int` |
 #
-# Your function may compute the four values from the traces, or return values that you found there.
+# The code finds the first pair of calls that differs. Your lines may compute the two values from `good` and
+# `bad`, or give values that you found in the traces.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Print <code>[(c.new, c.context, c.head) for c in calls_of(suspect)]</code>, and the same for
@@ -762,28 +745,23 @@ print(f"prompt of {short} tokens, {few} new; the same tokens: {torch.equal(good_
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Find the first pair of calls that differs. If it comes after call 1, the fault is <code>"no cache"</code>.
-# If it is call 1: a head of more than one position is <code>"all logits"</code> if nothing else differs, more
-# tokens than in the healthy run are <code>"padding"</code>, fewer are <code>"chunks"</code>. The two counts
-# are sums of <code>.new</code> and of <code>.head</code> over all calls of <code>suspect</code>.
+# If the first pair comes after call 1, the fault is <code>"no cache"</code>. If it is call 1: a head of more
+# than one position is <code>"all logits"</code>, more tokens than in the healthy run are
+# <code>"padding"</code>, fewer are <code>"chunks"</code>. The positions are the sum of <code>.new</code> over
+# all calls of <code>suspect</code>.
 # </details>
 
-# %% exercise="diagnosis" provides=["diagnose"] difficulty=3 minutes=10
+# %% exercise="diagnosis" provides=["diagnose"] difficulty=2 minutes=7
 def diagnose():
-    """What `suspect` wastes, where it first shows, and how many positions it computed."""
+    """What `suspect` wastes, and how many positions it computed."""
+    good, bad = next((a, b) for a, b in zip(calls_of(healthy), calls_of(suspect))
+                     if (a.new, a.context, a.head) != (b.new, b.context, b.head))
     ### BEGIN SOLUTION
-    seen = [[(c.new, c.context, c.head) for c in calls_of(one)] for one in (healthy, suspect)]
-    call = next(i for i, (a, b) in enumerate(zip(*seen), 1) if a != b)
-    good, bad = (one[call - 1] for one in seen)
-    if call > 1:
-        fault = "no cache"
-    elif bad[2] > 1:
-        fault = "all logits"
-    else:
-        fault = "padding" if bad[0] > good[0] else "chunks"
-    return {"fault": fault, "call": call, "positions": sum(new for new, _, _ in seen[1]),
-            "head_positions": sum(head for _, _, head in seen[1])}
+    fault = ("no cache" if bad.number > 1 else "all logits" if bad.head > 1
+             else "padding" if bad.new > good.new else "chunks")
+    positions = sum(call.new for call in calls_of(suspect))
     ### END SOLUTION
+    return {"fault": fault, "positions": positions}
 
 # %% check="diagnosis" points=3
 from inferlab.lab import Check
@@ -792,43 +770,36 @@ check = Check("diagnosis", points=3)
 
 
 def diagnosis():
-    """The learner's diagnosis, once it has its four keys."""
+    """The learner's diagnosis, once it has its two keys."""
     got = check.plain(check.learner.diagnose())
-    check.true(isinstance(got, dict) and set(got) == {"fault", "call", "positions", "head_positions"},
-               "return a dict with the keys fault, call, positions, head_positions")
+    check.true(isinstance(got, dict) and set(got) == {"fault", "positions"},
+               "return a dict with the keys fault and positions")
     check.true(got["fault"] in ("no cache", "all logits", "padding", "chunks"),
                f"{got['fault']!r} is none of the four faults")
-    check.true(all(isinstance(got[key], int) for key in ("call", "positions", "head_positions")),
-               "the other three are whole numbers")
+    check.true(isinstance(got["positions"], int), "positions is a whole number")
     return got
 
 
-with check.part("a fault, a call and two counts (graded when you hand it in)", weight=0):
+with check.part("a fault and a count (graded when you hand it in)", weight=0):
     diagnosis()
 ### HIDDEN TESTS
 check.score()
 
 # %% [markdown]
-# None of the four changes a token, so no test of the answers would find them. "No cache" makes the work grow
-# with the square of the length. "Padding" is computed once, but every later call reads it again from the
-# cache. "Chunks" are no waste if the decode calls of other requests run in between.
+# None of the four changes a token, so no test of the answers would find them. "Chunks" are no waste if the
+# decode calls of other requests run in between.
 
 # %% [markdown]
 # ## 6 · Explain
 #
-# *difficulty 2 of 3 · 8 minutes · 4 points: 1 for the typed lines, 3 for the sentences*
+# *difficulty 2 of 3 · 7 minutes · 4 points: 1 for the typed line, 3 for the sentences*
 
 # %% [markdown]
 # Explain the run of section 3 (a prompt of 128 tokens, 24 new ones) to a colleague who says that decode is
 # a small prefill. In the fields `state`, `axis` and `trade-off` you write short sentences, one a line, from
 # the tables below: an entry of `who`, a verb, an entry of its row and, if you like, entries of a row `may
-# follow`. An example: `the batch axis has length 1 in the last call`. In the other fields you type one
-# entry:
-#
-# | line | what it says |
-# |---|---|
-# | `readings:` | how often the weights are read after the first token is there |
-# | `again:` | token positions that all calls together would have computed without a cache |
+# follow`. An example: `the batch axis has length 1 in the last call`. In the field `readings` you type how
+# often the weights are read after the first token is there.
 #
 # Lines that begin with `#` are notes of your own.
 
@@ -841,7 +812,7 @@ words
 # One false sentence in a field costs the field's point, so write only what you know. A line that the cell
 # cannot read is judged by a person.
 
-# %% explain="two-phases" difficulty=2 minutes=8
+# %% explain="two-phases" difficulty=2 minutes=7
 %%explain two-phases
 # ### BEGIN SOLUTION
 # state: a decode call reads the keys and values of all earlier tokens from the cache
@@ -850,16 +821,14 @@ words
 #   the cache goes from 128 to 151 during decode
 # trade-off: a larger batch raises the throughput, the latency of each token and the memory for the caches
 # readings: 23
-# again: 3348
 # ### END SOLUTION
 
 # %% check="phases-counts" of="two-phases" points=1
 from inferlab.lab import Check, reference
 
 check = Check("phases-counts", points=1)
-with check.part("`readings:` and `again:` are filled in (graded when you hand it in)", weight=0):
+with check.part("`readings:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("two-phases").get("readings"), "`readings:` is empty")
-    check.true(check.explanation("two-phases").get("again"), "`again:` is empty")
 ### HIDDEN TESTS
 check.score()
 
@@ -898,7 +867,6 @@ check.score()
 # * **The prompt does not dominate a long answer.** Prefill reads the weights once; an answer of n tokens
 #   reads them n - 1 more times.
 # * **n tokens are n calls and P + n - 1 positions.** The last token is returned, never fed.
-# * **`generate` wants one position's logits.** A caller that asks for all of them pays `lm_head` P times.
 # * **Three regimes, not two.** A decode call may wait for its own launches. Then fewer bits do not help, and
 #   a larger batch is nearly free.
 #
