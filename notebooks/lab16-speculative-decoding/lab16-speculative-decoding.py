@@ -73,7 +73,7 @@ for name, model in (("target", target), ("draft", draft)):
 #
 # ### Exercise 1 · What will the target be given?
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
 # **Before you run anything**, write a function that says what a trace of an assisted run will show at the
 # target. Suppose that exactly `accepted` of the drafted tokens are kept in **every** round (or all, if fewer
@@ -87,10 +87,8 @@ for name, model in (("target", target), ("draft", draft)):
 # | `gamma` | the most tokens that the draft writes in a round, `int` |
 # | `accepted` | tokens that are kept in every round, 0 to `gamma` |
 #
-# Returns a `dict` of `int`: `"passes"`, how often the target runs; `"first"`, how many tokens go into its
-# first pass; `"second"`, how many go into its second one; `"drafted"`, all tokens that the draft writes in
-# the run; and `"removed"`, all positions that are removed from the target's cache. Only runs with at least
-# two passes are asked for.
+# Returns a list of `int`: how many tokens go into the target's first pass, into its second one, and so on to
+# its last.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # The draft writes before the target has seen the prompt: the first pass of the target reads the prompt and
@@ -101,26 +99,22 @@ for name, model in (("target", target), ("draft", draft)):
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Simulate the rounds while <code>done &lt; new</code>. ahead is the smaller of <code>gamma</code> and
-# <code>new - done - 1</code>; kept is the smaller of <code>accepted</code> and ahead. The pass has ahead + 1
-# tokens, the first pass ahead + <code>prompt</code>. Drafted grows by ahead, removed by ahead - kept, done by
-# kept + 1.
+# ahead is the smaller of <code>gamma</code> and <code>new - done - 1</code>. The pass has ahead + 1 tokens,
+# the first pass ahead + <code>prompt</code>. The smaller of <code>accepted</code> and ahead is kept; done
+# grows by that and 1.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=7
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
 def forecast(prompt, new, gamma, accepted):
-    """What an assisted run shows at the target: passes, widths of the first two, tokens drafted, positions
-    removed."""
-    ### BEGIN SOLUTION
-    widths, drafted, removed, done = [], 0, 0, 0
+    """Tokens that go into each pass of the target in an assisted run."""
+    widths, done = [], 0  # done: tokens emitted so far
     while done < new:
+        ### BEGIN SOLUTION
         ahead = min(gamma, new - done - 1)
-        kept = min(accepted, ahead)
         widths.append(ahead + (prompt if done == 0 else 1))
-        drafted, removed, done = drafted + ahead, removed + ahead - kept, done + kept + 1
-    return {"passes": len(widths), "first": widths[0], "second": widths[1], "drafted": drafted,
-            "removed": removed}
-    ### END SOLUTION
+        done += min(accepted, ahead) + 1
+        ### END SOLUTION
+    return widths
 
 # %% [markdown]
 # ## 3 · Trace
@@ -194,21 +188,18 @@ print("tokens into the first pass:   ", run.find(type(target).__name__)[0].input
 from inferlab.lab import Check, reference
 
 check = Check("forecast", points=3)
-KEYS = {"passes", "first", "second", "drafted", "removed"}
 
 
 def asked_forecast(*arguments):
     """The learner's forecast, once it has the form that the contract asks for."""
     got = check.plain(check.learner.forecast(*arguments))
-    check.true(isinstance(got, dict) and set(got) == KEYS,
-               "return a dict with exactly the five keys of the contract")
-    check.true(all(type(value) is int for value in got.values()), "each value is an int")
+    check.true(isinstance(got, list) and all(type(width) is int for width in got), "return a list of int")
     return got
 
 
 with check.part("the target as its own draft: 11 new tokens, 4 drafted", weight=1):
     got = asked_forecast(20, 11, 4, 4)
-    check.equal(got["passes"], 3, "each round that keeps all four tokens gives five")
+    check.equal(len(got), 3, "each round that keeps all four tokens gives five")
 ### HIDDEN TESTS
 check.score()
 
@@ -262,9 +253,9 @@ show_source(
 #
 # ### Exercise 2 · Accept and reject
 #
-# *difficulty 2 of 3 · 9 minutes · 3 points, practice*
+# *difficulty 2 of 3 · 7 minutes · 3 points, practice*
 #
-# Write the rule as a function. Its random numbers are arguments, so that the same call gives the same tokens.
+# Complete the rule. Its random numbers are arguments, so that the same call gives the same tokens.
 #
 # | argument | meaning |
 # |---|---|
@@ -277,21 +268,22 @@ show_source(
 # Returns the emitted tokens, a list of `int` with 1 to `gamma + 1` entries. Drafted token `x` is accepted if
 # `uniforms[i] * q[i, x] < p[i, x]`. The first rejection at row `i` ends the round: one more token comes from
 # the positive part of `p[i] - q[i]`, normalized. If nothing was rejected, one more token comes from the last
-# row of `p`. `pick` chooses the first token whose cumulated probability is **greater** than `pick`.
+# row of `p`. You write two things: how many tokens are `kept`, and from which `weights`, `(V,)`, the last
+# token comes. (The given lines normalize them; `pick` chooses the first token whose cumulated share is
+# greater.)
 #
 # <details><summary>Hint 1: a nudge</summary>
-# <code>int((weights.double().cumsum(0) / weights.double().sum() &gt; pick).nonzero()[0])</code> chooses a
-# token. After a rejection, use the row of the <i>rejected</i> token.
+# Which row of <code>p</code> and of <code>q</code> belongs to the token that was rejected, if
+# <code>kept</code> tokens were accepted before it?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Count how many tokens in a row pass the test; stop at the first that fails. If all passed, the weights are
-# the last row of <code>p</code>; otherwise <code>(p[kept] - q[kept]).clamp(min=0)</code>. Return the kept
-# tokens and the one that <code>pick</code> chooses by these weights.
+# Count up <code>kept</code> while the next token passes the test. If all passed, the weights are the last row
+# of <code>p</code>; otherwise <code>(p[kept] - q[kept]).clamp(min=0)</code>.
 # </details>
 
-# %% exercise="verify" provides=["verify"] difficulty=2 minutes=9
+# %% exercise="verify" provides=["verify"] difficulty=2 minutes=7
 def verify(p, q, drafted, uniforms, pick):
     """The tokens that one round emits: accepted drafts, then one token of the target's own."""
     ### BEGIN SOLUTION
@@ -299,9 +291,9 @@ def verify(p, q, drafted, uniforms, pick):
     while kept < len(drafted) and uniforms[kept] * q[kept, drafted[kept]] < p[kept, drafted[kept]]:
         kept += 1
     weights = p[kept] if kept == len(drafted) else (p[kept] - q[kept]).clamp(min=0)
+    ### END SOLUTION
     shares = weights.double().cumsum(0) / weights.double().sum()
     return [*drafted[:kept], int((shares > pick).nonzero()[0])]
-    ### END SOLUTION
 
 # %% check="verify" points=3
 import torch
@@ -391,13 +383,12 @@ with when_written("verify"):
     print(f"drafted tokens against the target's distribution: p-value {p_value(drafted, p):.2g}")
 
 # %% [markdown]
-# The second line shows that the test can fail: it finds that the drafted tokens do not follow the target's
-# distribution. A test that never fails would prove nothing.
+# The second line shows that the test can fail. A test that never fails would prove nothing.
 
 # %% [markdown]
 # ### Exercise 3 · Which decoder changes the text?
 #
-# *difficulty 3 of 3 · 10 minutes · 3 points*
+# *difficulty 3 of 3 · 8 minutes · 3 points*
 #
 # Three decoders, `A`, `B` and `C`, run rounds with one drafted token. All three write fluent text. One
 # follows the exact rule, and the other two follow two of the four other rules. Which decoder follows which
@@ -411,60 +402,52 @@ with when_written("verify"):
 # | `"stale"` | drafts at another temperature than that of the $q$ in its rule |
 # | `"ensemble"` | accepts by $v = w\,p + (1 - w)\,q$ in place of $p$, here with $w = 0.5$: the library's `assistant_ensemble_weight` |
 #
-# `decoder(p, q, n, seed)` takes two distributions, `(V,)`, **of your own choice**. It returns the first
-# emitted token of `n` rounds, `(n,)`, and whether each round accepted its drafted token, `(n,)` bool. Write
-# `diagnose()`: it returns a `dict` from `"A"`, `"B"`, `"C"` to one of the five words. It may compute them, or
-# return what you found.
-
+# `decoder(p, q, n, seed)` takes two distributions, `(V,)`, of your own choice. It returns the first emitted
+# token of `n` rounds, `(n,)`, and whether each round accepted its drafted token, `(n,)` bool. The next cell
+# makes two experiments with three tokens: one in which draft and target have the **same** distribution, and
+# one in which the draft likes token 2, which the target never writes.
 # %%
 from inferlab.lab.kits.speculation import unknown_decoders
 
 decoders = unknown_decoders(lab.variant(16))
-
-# %% tags=["demo"]
+three, liked = torch.tensor([0.7, 0.3, 0.0]).double(), torch.tensor([0.2, 0.3, 0.5]).double()
+seen = {}
 for letter, decoder in decoders.items():
-    given, accepted = decoder(p, q, 4000, SEED)
-    print(f"{letter}: accepted {accepted.double().mean():.3f}   p-value "
-          f"{p_value(torch.bincount(given, minlength=len(p)), p):.2g}")
+    for name, drafts_from in (("same", three), ("other", liked)):
+        given, accepted = decoder(three, drafts_from, 20000, SEED)
+        shares = torch.bincount(given, minlength=3) / 20000
+        seen[letter, name] = shares, float(accepted.double().mean())
+        print(f"{letter}, {name:5} draft: accepted {seen[letter, name][1]:.2f}, "
+              f"emitted {[round(share, 2) for share in shares.tolist()]}")
+print("target:", three.tolist())
 
 # %% [markdown]
-# This is one experiment, and it may not tell all five rules apart. Make others, with a small vocabulary of
-# your own. What does each rule do if draft and target have the **same** distribution? And if the draft likes
-# a token that the target never writes?
+# Write `diagnose()`: it returns a `dict` from `"A"`, `"B"`, `"C"` to one of the five words. It may compute
+# them from `seen`, or return what you read off the table. Shares within 0.02 of the target's are equal.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# With <code>p = q</code>, four of the five rules accept everything, and one of these four still emits the
-# wrong distribution. With <code>p = torch.tensor([0.7, 0.3, 0.0])</code>, only one rule ever emits token 2.
+# With the same distribution, what does each rule accept? Four of the five accept everything, and one of these
+# four still emits other shares. With the other draft, only one rule ever emits token 2.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Two experiments of 20,000 rounds tell all five apart. With <code>p = q</code>: a decoder that does not
-# accept everything is <code>"agree"</code>, and one that accepts everything but emits other shares than
-# <code>p</code> is <code>"stale"</code>. With that <code>p</code> and <code>q = torch.tensor([0.2, 0.3,
-# 0.5])</code>: one that emits token 2 is <code>"ensemble"</code>, <code>"fresh"</code> misses the shares of
-# <code>p</code> by more than 0.02, and <code>"exact"</code> does not.
+# A decoder that does not accept everything from the same distribution is <code>"agree"</code>, and one that
+# accepts everything but emits other shares is <code>"stale"</code>. One that emits token 2 is
+# <code>"ensemble"</code>. With the other draft, <code>"fresh"</code> misses the target's shares, and
+# <code>"exact"</code> does not.
 # </details>
 
-# %% exercise="which-decoder" provides=["diagnose"] difficulty=3 minutes=10
+# %% exercise="which-decoder" provides=["diagnose"] difficulty=3 minutes=8
 def diagnose():
     """Which rule each of the three decoders follows."""
     ### BEGIN SOLUTION
-    mine, other = torch.tensor([0.7, 0.3, 0.0]).double(), torch.tensor([0.2, 0.3, 0.5]).double()
     found = {}
-    for letter, decoder in decoders.items():
-        same, accepted = decoder(mine, mine, 20000, 1)
-        mixed, _ = decoder(mine, other, 20000, 2)
-        shares = [(torch.bincount(tokens, minlength=3) / 20000 - mine).abs().max()
-                  for tokens in (same, mixed)]
-        if not accepted.all():
-            found[letter] = "agree"
-        elif shares[0] > 0.02:
-            found[letter] = "stale"
-        elif (mixed == 2).any():
-            found[letter] = "ensemble"
-        else:
-            found[letter] = "fresh" if shares[1] > 0.02 else "exact"
+    for letter in "ABC":
+        (same, accepted), (other, _) = seen[letter, "same"], seen[letter, "other"]
+        off = [float((shares - three).abs().max()) > 0.02 for shares in (same, other)]
+        found[letter] = ("agree" if accepted < 1 else "stale" if off[0] else "ensemble" if other[2] > 0
+                         else "fresh" if off[1] else "exact")
     return found
     ### END SOLUTION
 
@@ -491,8 +474,7 @@ with check.part("three words, one decoder is exact", weight=0):
 check.score()
 
 # %% [markdown]
-# In greedy decoding nothing is random: the assisted run gives the plain run's tokens, one for one. (With
-# `assistant_ensemble_weight` it need not: the token is then the most likely one of the mixture.)
+# In greedy decoding nothing is random: the assisted run gives the plain run's tokens, one for one.
 
 # %% tags=["demo"]
 plain = target.generate(story, attention_mask=torch.ones_like(story), max_new_tokens=24, do_sample=False)
@@ -502,17 +484,16 @@ print("the same tokens:", torch.equal(plain, assisted))
 # %% [markdown]
 # ### Exercise 4 · Read the acceptance rate off a trace
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 5 minutes · 3 points*
 #
-# The acceptance rate $a$ is the probability that a drafted token is accepted **when its turn comes**. Write
-# `count_rounds(positions, removed)` for the two lists that `rounds_of(run)` gave you in section 3 (one `int`
-# for each pass of the target). It returns a `dict`:
+# The acceptance rate $a$ is the probability that a drafted token is accepted **when its turn comes**.
+# Complete `count_rounds(positions, removed)` for the two lists that `rounds_of(run)` gave you in section 3
+# (one `int` for each pass of the target). It returns a `dict`:
 #
 # | key | meaning |
 # |---|---|
-# | `"drafted"`, `"accepted"` | tokens, `int` |
-# | `"tested"` | drafted tokens whose turn came: the accepted ones, and in each round the first rejected one, `int` |
-# | `"rate"` | accepted over tested, `float`; `0.0` if none was tested |
+# | `"accepted"` | drafted tokens that were kept, `int` |
+# | `"rate"` | accepted over **tested** tokens, `float`: those whose turn came, which are the accepted ones, and in each round the first rejected one |
 # | `"passes_per_token"` | target passes over tokens emitted, `float` |
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -522,21 +503,21 @@ print("the same tokens:", torch.equal(plain, assisted))
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Drafted: the sum of (positions - 1). Accepted: drafted minus the sum of removed. Tested: accepted, plus one
-# for each pass that removed anything. Tokens emitted: accepted, plus one for each pass.
+# Accepted: drafted minus the sum of removed. Tested: accepted, plus one for each pass that removed anything.
+# Tokens emitted: accepted, plus one for each pass.
 # </details>
 
-# %% exercise="count-rounds" provides=["count_rounds"] difficulty=2 minutes=6
+# %% exercise="count-rounds" provides=["count_rounds"] difficulty=2 minutes=5
 def count_rounds(positions, removed):
-    """Drafted, accepted and tested tokens of a run, its acceptance rate and its target passes per token."""
-    ### BEGIN SOLUTION
+    """Accepted tokens of a run, its acceptance rate and its target passes per token."""
     drafted = sum(positions) - len(positions)
+    ### BEGIN SOLUTION
     accepted = drafted - sum(removed)
     tested = accepted + sum(count > 0 for count in removed)
-    return {"drafted": drafted, "accepted": accepted, "tested": tested,
-            "rate": accepted / tested if tested else 0.0,
-            "passes_per_token": len(positions) / (accepted + len(positions))}
+    emitted = accepted + len(positions)
     ### END SOLUTION
+    return {"accepted": accepted, "rate": accepted / tested if tested else 0.0,
+            "passes_per_token": len(positions) / emitted}
 
 # %% check="count-rounds" points=3
 from inferlab.lab import Check, close
@@ -547,9 +528,8 @@ check = Check("count-rounds", points=3)
 def counted(*lists):
     """The learner's counts, once they have the form of the contract."""
     got = check.plain(check.learner.count_rounds(*lists))
-    keys = {"drafted", "accepted", "tested", "rate", "passes_per_token"}
-    check.true(isinstance(got, dict) and set(got) == keys,
-               "return a dict with exactly the five keys of the contract")
+    check.true(isinstance(got, dict) and set(got) == {"accepted", "rate", "passes_per_token"},
+               "return a dict with exactly the three keys of the contract")
     return got
 
 
@@ -591,9 +571,9 @@ with when_written("count_rounds"):
     counts = {gamma: {kind: count_rounds(*lists) for kind, lists in kinds.items()}
               for gamma, kinds in runs.items()}
     for gamma in runs:
-        told = counts[gamma]["story"]
-        print(f"story, gamma {gamma}: {1 / told['passes_per_token']:.2f} tokens a pass; "
-              f"{told['drafted'] - told['accepted']} of {told['drafted']} drafted tokens thrown away")
+        told, (positions, removed) = counts[gamma]["story"], runs[gamma]["story"]
+        print(f"story, gamma {gamma}: {1 / told['passes_per_token']:.2f} tokens a pass; {sum(removed)} of "
+              f"{sum(positions) - len(positions)} drafted tokens thrown away")
     display(passes_against_acceptance(
         {gamma: [1 / expected_tokens(n / 50, gamma) for n in range(51)] for gamma in runs},
         {gamma: {kind: (told["rate"], told["passes_per_token"]) for kind, told in kinds.items()}
@@ -601,15 +581,14 @@ with when_written("count_rounds"):
         title="Runs lie near the curve of their gamma"))
 
 # %% [markdown]
-# A longer draft saves passes, and more of it is thrown away. The points scatter: 48 tokens are few, the last
-# round is shorter, and real tokens are not accepted independently. They can be compared with the curves at a
-# threshold of 0 only: at the default of 0.4 rounds are shorter, and only tokens of which the draft was sure
-# are tested.
+# A longer draft saves passes, and more of it is thrown away. The points scatter: 48 tokens are few, and real
+# tokens are not accepted independently. They can be compared with the curves at a threshold of 0 only: at the
+# default of 0.4 rounds are shorter, and only tokens of which the draft was sure are tested.
 
 # %% [markdown]
 # ### Exercise 5 · Which draft, and how long?
 #
-# *difficulty 3 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
 # More tokens a pass are not always more tokens a second. Count time in units of **one target pass over one
 # token**. A draft pass costs `c` of these, and a target pass over `k` tokens costs `1 + slope * (k - 1)`:
@@ -654,35 +633,36 @@ for width, seconds in costs.items():
 # stays, and `a` goes up. If the target is fine-tuned and the draft is not, `a` falls. In no case does the
 # quality of the text change.
 #
-# Write `choose(drafts, most, slope)`. `drafts` is a `dict` from names to `(a, c)`, the acceptance rate and
+# Complete `choose(drafts, most, slope)`. `drafts` is a `dict` from names to `(a, c)`, the acceptance rate and
 # the cost; `most` is the largest number of drafted tokens allowed. A round costs `gamma * c` for drafting and
 # one target pass over `gamma + 1` tokens, and it gives `expected_tokens(a, gamma)` tokens. Return the tuple
 # `(name, gamma)`, `1 <= gamma <= most`, that gives the most tokens in a unit of time. Plain decoding gives 1;
 # if no pair gives more, return `("", 0)`.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# Try all pairs: two loops and a comparison. What do you compare the first pair with?
+# What does plain decoding give in a unit of time? Which parts does the time of a round have?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Start with <code>("", 0)</code> and a speed of 1. For each draft and each gamma from 1 to
-# <code>most</code>, the time is <code>gamma * c + 1 + slope * gamma</code>. Keep the pair if
-# <code>expected_tokens(a, gamma)</code> over the time is larger than the best so far.
+# Start with a speed of 1 and <code>("", 0)</code>. The time of a round is
+# <code>gamma * c + 1 + slope * gamma</code>; the speed is <code>expected_tokens(a, gamma)</code> over it.
 # </details>
 
-# %% exercise="choose" provides=["choose"] difficulty=3 minutes=7
+# %% exercise="choose" provides=["choose"] difficulty=2 minutes=6
 def choose(drafts, most, slope):
     """The draft and the number of drafted tokens with the most tokens for a unit of time, or ("", 0)."""
     ### BEGIN SOLUTION
-    best, choice = 1.0, ("", 0)
+    best, choice = 1.0, ("", 0)  # without a draft
+    ### END SOLUTION
     for name, (a, c) in drafts.items():
         for gamma in range(1, most + 1):
+            ### BEGIN SOLUTION
             speed = expected_tokens(a, gamma) / (gamma * c + 1 + slope * gamma)
+            ### END SOLUTION
             if speed > best:
                 best, choice = speed, (name, gamma)
     return choice
-    ### END SOLUTION
 
 # %% check="choose" points=3
 from inferlab.lab import Check
@@ -795,8 +775,8 @@ check.score()
 # * **The output does not change, with the rule of this lab.** The emitted tokens have the target's
 #   distribution, whatever the draft is. You tested that with a stated error rate, and the same test found
 #   decoders that are wrong.
-# * **A library may change it on purpose.** `assistant_ensemble_weight` (transformers 5.24, off by default)
-#   makes the text follow $w\,p + (1 - w)\,q$: more tokens a pass, and no longer the target's distribution.
+# * **A library may change it on purpose**, with `assistant_ensemble_weight` (transformers 5.24, off by
+#   default).
 # * **A pass is not a token.** The target reads $\gamma + 1$ positions at once, and the cache drops what was
 #   rejected.
 # * **The acceptance rate counts what was tested.** Tokens after a rejection were never tested.

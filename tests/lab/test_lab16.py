@@ -1,6 +1,7 @@
 """Lab 16: its decoders are what its hidden test says, its counts are those of a real run, its numbers are
 made by code."""
 
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -47,7 +48,9 @@ def truths(blocks) -> list:
 
 @pytest.mark.parametrize("variant", range(VARIANTS))
 def test_the_labs_own_solution_finds_every_rule(blocks, variant):
-    found = solution(blocks, "which-decoder", decoders=unknown_decoders(variant))["diagnose"]()
+    names = {"torch": torch, "lab": SimpleNamespace(variant=lambda most: variant), "SEED": 0}
+    exec(cell_of(LAB, begins="from inferlab.lab.kits.speculation import unknown_decoders"), names)
+    found = solution(blocks, "which-decoder", **names)["diagnose"]()
     assert tuple(found.values()) == truths(blocks)[variant]
 
 
