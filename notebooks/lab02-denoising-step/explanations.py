@@ -56,25 +56,8 @@ trade-off: what more steps give, and what they cost
         the number of VAE calls / the error
     leave alone = do not change, keep: the quality / the latency / the number of UNet calls / the
         memory / the number of VAE calls
-shape: a shape
 calls: a number
-gain: a quantity and its direction
-    who: quality = fidelity / error / latency = time / memory / UNet calls = calls, number of UNet calls
-    up = goes up, rises, grows:
-    down = goes down, falls, shrinks:
-cost: a quantity and its direction
-    who: quality / error / latency / memory / UNet calls
-    up:
-    down:
 """)
-
-# %% check="words-shape"
-from inferlab.lab.explain import typed
-
-### FIXTURE rerun
-
-check.slot(lambda: typed(check.explanation("step-in-words"), "shape", rerun()["unet.inputs.sample.shape"]),
-           "what the UNet received")
 
 # %% check="words-calls"
 from inferlab.lab.explain import typed
@@ -83,19 +66,6 @@ from inferlab.lab.explain import typed
 
 check.slot(lambda: typed(check.explanation("step-in-words"), "calls", rerun()["unet.calls"]),
            "how often the UNet ran")
-
-# %% check="words-gain-cost"
-### FIXTURE words
-
-check.slot(lambda: words.grade(check.explanation("step-in-words"), "gain", """
-wanted: what 50 steps gain
-    quality | up
-    error | down
-"""), "what 50 steps gain")
-check.slot(lambda: words.grade(check.explanation("step-in-words"), "cost", """
-wanted: what 50 steps cost
-    latency / UNet calls | up
-"""), "what 50 steps cost")
 
 # %% check="words-state"
 ### FIXTURE words
