@@ -62,50 +62,12 @@ trade-off: what guidance improves, and what it costs in the UNet
         each step / the number of UNet calls / the batch of the VAE / the size of the weights /
         the variety of the pictures
     more: in each step = in each call, in every call
-shape: a shape
-bytes: bytes
-pixels: a name
 length: a name
-gain: a quantity and its direction
-    who: quality / precision = accuracy, numerical precision / error / memory / memory traffic = bandwidth,
-        memory bandwidth, traffic, bytes, data moved / latency = time / throughput = speed / compute
-    up = goes up, rises, grows:
-    down = goes down, falls, shrinks:
-cost: a quantity and its direction
-    who: quality / precision / error / memory / memory traffic / latency / throughput / compute
-    up:
-    down:
 """)
 
-# %% check="whole-run-shape"
-from inferlab.lab.explain import typed
-
-
-### FIXTURE facts
-
-
-check.slot(lambda: typed(
-    check.explanation("whole-run"), "shape", facts()["vae.decode.inputs.z.shape"],
-    {"guidance has been combined long before: the VAE gets the latents of one picture":
-     facts()["unet.inputs.sample.shape"]},
-), "the shape that the VAE was given")
-check.slot(lambda: typed(
-    check.explanation("whole-run"), "bytes", facts()["vae.decode.bytes_out"],
-    {"these are the bytes that went in": facts()["vae.decode.bytes_in"]}, tolerance=0.03,
-), "the bytes that came out of it")
-
-# %% check="whole-run-owners"
+# %% check="whole-run-length"
 from inferlab.lab.explain import named
 
-check.slot(lambda: named(check.explanation("whole-run"), "pixels", {
-    "vae": "vae", "unet": "unet", "image_processor": "image_processor postprocess",
-    "another": "scheduler step text_encoder", "": "pipe decode latents the",
-}, {
-    "vae": "",
-    "unet": "the UNet answers in latents: the VAE makes the pixels, and it matters which VAE",
-    "image_processor": "the pixels are there already when the image processor gets them",
-    "another": "the first pixels exist at another boundary",
-}), "where the first pixels exist")
 check.slot(lambda: named(check.explanation("whole-run"), "length", {
     "set_timesteps": "set_timesteps", "unet": "unet", "step": "step", "another": "vae text_encoder",
     "": "pipe scheduler num_inference_steps 4 the",
@@ -115,26 +77,6 @@ check.slot(lambda: named(check.explanation("whole-run"), "length", {
     "step": "by then the loop is running: its length was decided before",
     "another": "another boundary decided the length",
 }), "who decided the length of the loop")
-
-# %% check="whole-run-gain-cost"
-### FIXTURE words
-
-check.slot(lambda: words.grade(check.explanation("whole-run"), "gain", """
-wanted: what 16 bits improve
-    memory / memory traffic / latency | down
-    throughput | up
-false: 16 bits make no picture better, and there is as much to compute.
-    quality / precision | up
-    compute | down
-"""), "what 16 bits gain")
-check.slot(lambda: words.grade(check.explanation("whole-run"), "cost", """
-wanted: what 16 bits make worse
-    error | up
-    precision / quality | down
-false: With 16 bits there are fewer bytes to keep and to move, so this gets better.
-    memory / memory traffic / latency | up
-    throughput | down
-"""), "what 16 bits cost")
 
 # %% check="whole-run-state"
 ### FIXTURE words

@@ -1,31 +1,6 @@
 """The hidden tests of lab11-end-to-end-trace:
 a block fills the `### HIDDEN TESTS` line of the check it names."""
 
-# %% check="loads"
-pair = {"unet": ["diffusers", "UNet2DConditionModel"], "scheduler": ["diffusers", "EulerDiscreteScheduler"]}
-with check.part("places that are left empty", weight=1):
-    got = loaded({"_diffusers_version": "0.6.0", "image_encoder": [None, None], **pair})
-    check.mistake("[null, null] says that this place stays empty: nothing is built for it",
-                  when="image_encoder" in got)
-    check.equal(got, {name: tuple(entry) for name, entry in pair.items()})
-with check.part("settings", weight=1):
-    got = loaded({"requires_safety_checker": True, "force_zeros_for_empty_prompt": True, **pair})
-    check.equal(got, {name: tuple(entry) for name, entry in pair.items()})
-    family = {"transformer": ["diffusers", "SD3Transformer2DModel"],
-              "scheduler": ["diffusers", "FlowMatchEulerDiscreteScheduler"],
-              "text_encoder_2": ["transformers", "CLIPTextModelWithProjection"]}
-    check.equal(loaded({"_class_name": "StableDiffusion3Pipeline", **family}),
-                {name: tuple(entry) for name, entry in family.items()})
-with check.part("what the caller hands over", weight=1):
-    index_15 = {"safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"], **pair}
-    got = loaded(index_15, ("safety_checker",))
-    check.mistake("what the caller passes is not built from the folder", when="safety_checker" in got)
-    check.mistake("the scheduler and its config come from the folder like everything else: without it there "
-                  "is no loop",
-                  when="scheduler" not in got)
-    check.equal(got, {name: tuple(entry) for name, entry in pair.items()})
-    check.equal(loaded(index_15)["safety_checker"], ("stable_diffusion", "StableDiffusionSafetyChecker"))
-
 # %% check="order"
 import random
 
@@ -65,9 +40,6 @@ with check.part("before and after the loop", weight=1):
 with check.part("the loop goes step by step", weight=1):
     got, truth = both(4.0, 2, "pil")
     inside = [card for card in got if card[1] is not None]
-    check.mistake("a step is finished before the next begins: the second UNet call needs the latents of the "
-                  "first step",
-                  when=[name for name, _ in inside[:2]] == [inside[0][0]] * 2)
     check.mistake("guidance combines the UNet's answers before the scheduler sees them",
                   when=inside.index(("guidance", 1)) > inside.index(("scheduler.step", 1)))
     check.equal(inside, [card for card in truth if card[1] is not None])
@@ -247,7 +219,6 @@ with check.part("where it begins", weight=2):
                   when="diffusion" in got.casefold())
     check.true(got == boundary, "the fault does not begin at this boundary")
 with check.part("the evidence", weight=1):
-    got = diagnosis()
-    check.mistake("healthy and broken have changed places",
-                  when=(got["healthy"], got["broken"]) == (bad, good))
-    check.equal([got["healthy"], got["broken"]], [good, bad])
+    got = diagnosis()["broken"]
+    check.mistake("this is the healthy run's value", when=got == good)
+    check.equal(got, bad)

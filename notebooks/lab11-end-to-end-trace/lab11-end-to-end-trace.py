@@ -17,7 +17,7 @@
 # the pixels, or why yesterday's run looked different. In this lab you follow one picture from
 # `model_index.json` to its pixels, compare two traces, and find a fault in a pipeline that raises no error.
 #
-# **Time** 65 to 80 minutes · **Points** 22, of which 4 are practice · **Reading**
+# **Time** 55 to 70 minutes · **Points** 18, of which 2 are practice · **Reading**
 # [The whole trace](../../handbook/lab11-end-to-end-trace.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -100,12 +100,10 @@ filmstrip([drawn(right / divide), drawn(misled / divide), drawn(right)],
 # %% [markdown]
 # ## 2 · Predict
 #
-# ### Exercise 1 · What does this file load?
+# ### What the first file names
 #
-# *difficulty 1 of 3 · 5 minutes · 2 points*
-#
-# This is the first file that `from_pretrained` reads. It has no weights and no shapes, only names and a few
-# settings:
+# `from_pretrained` reads this file first. The next cell prints each entry, and the component that was built
+# for it:
 
 # %%
 import json
@@ -113,84 +111,28 @@ import json
 from inferlab.models.pictures import WEIGHTS
 
 index = json.loads((WEIGHTS / "model_index.json").read_text())
-index
+for name, entry in index.items():
+    part = pipe.components.get(name)
+    weights = sum(p.numel() for p in part.parameters()) if isinstance(part, torch.nn.Module) else 0
+    built = f"{type(part).__name__}, {weights / 1e6:.2f} M weights" if part is not None else "-"
+    print(f"{name:24} {entry!s:44} {built}")
 
 # %% [markdown]
-# Write `what_loads(index, passed=())`: a `dict` from each component that is **built from the folder** to the
-# tuple `(library, class)`, both `str`. `index` is the parsed file. `passed` are the names of components that
-# the caller hands over, as in `from_pretrained(folder, vae=my_vae)`; these are not built. The function is
-# graded on files that this notebook does not have.
-#
-# <details><summary>Hint 1: a nudge</summary>
-#
-# Three kinds of entries are no components: names that begin with an underscore, plain settings (not a pair),
-# and components that are left out on purpose (a pair of nulls).
-# </details>
-#
-# <details><summary>Hint 2: nearly the solution</summary>
-#
-# Keep a name if it does not begin with <code>_</code>, if its entry is a <code>list</code> whose first item
-# is not <code>None</code>, and if it is not in <code>passed</code>. The value is <code>tuple(entry)</code>.
-# </details>
-
-# %% exercise="loads" provides=["what_loads"] difficulty=1 minutes=5
-def what_loads(index, passed=()):
-    """Component name -> (library, class) of everything that from_pretrained builds from the folder."""
-    ### BEGIN SOLUTION
-    return {
-        name: tuple(entry)
-        for name, entry in index.items()
-        if not name.startswith("_") and isinstance(entry, list) and entry[0] is not None
-        and name not in passed
-    }
-    ### END SOLUTION
-
-# %% check="loads" points=2
-from inferlab.lab import Check
-
-check = Check("loads", points=2)
-
-
-def loaded(listing, passed=()):
-    """The learner's answer, once it is a dict of pairs."""
-    got = check.learner.what_loads(listing, passed)
-    check.true(isinstance(got, dict), "return a dict")
-    check.true(all(isinstance(pair, tuple) and len(pair) == 2 for pair in got.values()),
-               "each value is a tuple (library, class)")
-    return got
-
-
-with check.part("two components and the pipeline's own class", weight=1):
-    small = {"_class_name": "DDPMPipeline", "unet": ["diffusers", "UNet2DModel"],
-             "scheduler": ["diffusers", "DDPMScheduler"]}
-    check.equal(loaded(small), {"unet": ("diffusers", "UNet2DModel"),
-                                "scheduler": ("diffusers", "DDPMScheduler")})
-### HIDDEN TESTS
-check.score()
+# A pair of library and class is a component: it is **loaded** from the folder of that name, unless the caller
+# hands it over (`from_pretrained(folder, vae=my_vae)`). A pair of nulls (`None` in Python) is a component
+# that is left out on purpose. Other values are settings. The file has no shapes: they are in each folder's
+# `config.json`.
 
 # %% [markdown]
-# Now compare your answer with the components that were built. The file above names each component's class,
-# but no shapes: these are in each folder's `config.json`.
-
-# %% tags=["demo"]
-from inferlab.lab import when_written
-
-with when_written("what_loads"):
-    predicted = what_loads(index)
-    for name, part in pipe.components.items():
-        weights = sum(p.numel() for p in part.parameters()) if isinstance(part, torch.nn.Module) else 0
-        print(f"{name:18} {type(part).__name__:22} {weights / 1e6:6.2f} M weights   predicted: "
-              f"{predicted.get(name, '-')}")
-
-# %% [markdown]
-# ### Exercise 2 · In which order?
+# ### Exercise 1 · In which order?
 #
-# *difficulty 1 of 3 · 6 minutes · 2 points*
+# *difficulty 1 of 3 · 5 minutes · 2 points*
 #
-# Below are the boundaries of a pipeline call, shuffled. Write `in_order(cards)`: it gets such boundaries as a
-# list of tuples `(name, step)` (*cards*) and returns the same tuples in the order of the call. `step` counts
-# from 1 inside the loop and is `None` outside it. Some cards may be missing: without guidance there is no
-# `guidance`, and a run that returns latents does not decode.
+# Below are the boundaries of a pipeline call, shuffled. `in_order(cards)` gets such boundaries as a list of
+# tuples `(name, step)` (*cards*) and returns them in the order of the call. `step` counts from 1 inside the
+# loop and is `None` outside it. Some cards may be missing: without guidance there is no `guidance`, and a run
+# that returns latents does not decode. The function sorts by stage, by step, and by place in a list. You
+# write the three lists: the names **before** the loop, **inside** it and **after** it, each in order.
 
 # %%
 cards = ["unet", "vae.decode", "scheduler.step", "encode_prompt", "guidance", "image_processor.postprocess",
@@ -207,27 +149,22 @@ print(*cards, sep="\n")
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Sort by a key of three: the stage (before the loop 0, in it 1, after it 2), the step (0 outside the loop),
-# and the card's place in a list that you write down: prompt, timesteps, latents; scaling, UNet, guidance,
-# step; decode, postprocess.
+# Before the loop: prompt, timesteps, latents. Inside it: scaling, UNet, guidance, step. After it: decode,
+# postprocess.
 # </details>
 
-# %% exercise="order" provides=["in_order"] difficulty=1 minutes=6
+# %% exercise="order" provides=["in_order"] difficulty=1 minutes=5
 def in_order(cards):
     """The cards, each a tuple (name, step), in the order in which a pipeline call meets them."""
     ### BEGIN SOLUTION
     before = ["encode_prompt", "scheduler.set_timesteps", "prepare_latents"]
     inside = ["scheduler.scale_model_input", "unet", "guidance", "scheduler.step"]
     after = ["vae.decode", "image_processor.postprocess"]
-    place = {name: i for i, name in enumerate([*before, *inside, *after])}
-
-    def key(card):
-        name, step = card
-        stage = 0 if name in before else 1 if name in inside else 2
-        return stage, step or 0, place[name]
-
-    return sorted(cards, key=key)
     ### END SOLUTION
+    place = {name: (stage, i) for stage, names in enumerate((before, inside, after))
+             for i, name in enumerate(names)}
+    return sorted((card for card in cards if card[0] in place),
+                  key=lambda card: (place[card[0]][0], card[1] or 0, place[card[0]][1]))
 
 # %% check="order" points=2
 from inferlab.lab import Check, reference
@@ -317,6 +254,8 @@ component_graph(run.rows(), title="UNet and scheduler exchange data in each step
 # %% tags=["demo"]
 import random
 
+from inferlab.lab import when_written
+
 with when_written("in_order"):
     known = {name for name in cards}
     truth = [(row["name"], row["step"]) for row in run.rows() if row["level"] == 1 and row["name"] in known]
@@ -390,67 +329,68 @@ show_source(
 # %% [markdown]
 # ## 5 · Build
 #
-# ### Exercise 3 · Where does it change?
+# ### Exercise 2 · Where does it change?
 #
-# *difficulty 2 of 3 · 10 minutes · 4 points*
+# *difficulty 2 of 3 · 8 minutes · 4 points*
 #
-# In most faults of a pipeline, a component gets a tensor that it does not expect. Write `changes(rows)`,
-# which goes through the rows of a trace and reports every change of shape, dtype or device.
+# In most faults of a pipeline, a component gets a tensor that it does not expect. To find the place, follow
+# the **first** tensor of each boundary's inputs and outputs through the rows of a trace. The next cell finds
+# it: in a row, `"inputs"` and `"outputs"` are nested, and a tensor in them is a `dict` with the keys
+# `"shape"`, `"dtype"` and `"device"`.
+
+# %%
+def first_tensor(tree):
+    """The first tensor in nested dicts, lists and tuples, or None if there is none."""
+    if isinstance(tree, dict):
+        if set(tree) == {"shape", "dtype", "device"}:
+            return tree
+        tree = list(tree.values())
+    if isinstance(tree, (list, tuple)):
+        return next((found for found in map(first_tensor, tree) if found), None)
+    return None
+
+
+print(first_tensor(run.rows()[-1]["inputs"]))
+
+# %% [markdown]
+# Complete `changes(rows)`. Skip a side without tensors (`found` is `None`). Compare each tensor with the one
+# that you looked at **just before**, on either side. For each field that differs, in the order shape, dtype,
+# device, add the tuple
 #
-# | argument | meaning |
-# |---|---|
-# | `rows` | `list` of `dict`, in order, each with `"name"`, `"step"`, `"inputs"` and `"outputs"` |
+#     (row["name"], row["step"], side, field, before, after)
 #
-# `inputs` and `outputs` are nested `dict`, `list` and `tuple` of any depth. In them a tensor is a `dict` with
-# exactly the keys `"shape"`, `"dtype"`, `"device"`; everything else (numbers, strings, `None`, images) is no
-# tensor. In each row, look at the **first** tensor of the inputs, then at the first tensor of the outputs;
-# skip a side without tensors. Compare each tensor with the one that you looked at **just before**, on either
-# side. For each field that differs, in the order shape, dtype, device, report the tuple
-#
-#     (name, step, side, field, before, after)          side is "inputs" or "outputs"
-#
-# A change at `"outputs"` was made by the boundary itself. A change at `"inputs"` happened *between* two
-# boundaries, in inline code.
+# to `told`. A change at `"outputs"` was made by the boundary itself. A change at `"inputs"` happened
+# *between* two boundaries, in inline code.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Write two small functions. One finds the first tensor in nested values (it may call itself; for a dict, it
-# goes through the values in order). The other goes through the rows and remembers the last tensor.
+# Which tensor is compared with the first one of a row's inputs? When does <code>seen</code> get a new value,
+# and when must it keep the old one?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>first(tree)</code>: a dict with exactly the three keys is the answer; for another dict, take its
-# values as a list; for a list or tuple, return what <code>first</code> finds in the first item that has a
-# tensor. Then, for each row and side with a tensor, compare the three fields with the remembered tensor's,
-# and remember this tensor.
+# If <code>found</code> is <code>None</code>: <code>continue</code>. If there is a <code>seen</code>, compare
+# <code>seen[field]</code> with <code>found[field]</code> for the three fields. At the end,
+# <code>seen = found</code>.
 # </details>
 
-# %% exercise="changes" provides=["changes"] difficulty=2 minutes=10
+# %% exercise="changes" provides=["changes"] difficulty=2 minutes=8
 def changes(rows):
     """Every change of shape, dtype or device along the first tensors of a trace's rows."""
-    ### BEGIN SOLUTION
-    def first(tree):
-        if isinstance(tree, dict):
-            if set(tree) == {"shape", "dtype", "device"}:
-                return tree
-            tree = list(tree.values())
-        if isinstance(tree, (list, tuple)):
-            return next((found for found in map(first, tree) if found), None)
-        return None
-
-    seen, told = None, []
+    seen, told = None, []  # the tensor looked at just before, and the report
     for row in rows:
         for side in ("inputs", "outputs"):
-            found = first(row[side])
+            found = first_tensor(row[side])
+            ### BEGIN SOLUTION
             if found is None:
                 continue
             for field in ("shape", "dtype", "device"):
                 if seen is not None and seen[field] != found[field]:
                     told.append((row["name"], row["step"], side, field, seen[field], found[field]))
             seen = found
+            ### END SOLUTION
     return told
-    ### END SOLUTION
 
 # %% check="changes" points=4
 from inferlab.lab import Check, reference
@@ -490,9 +430,9 @@ with when_written("changes"):
         print(f"{name:28} {'' if step is None else step!s:2} {side:8} {field:7} {before} -> {after}")
 
 # %% [markdown]
-# ### Exercise 4 · Which switch did this?
+# ### Exercise 3 · Which switch did this?
 #
-# *difficulty 2 of 3 · 10 minutes · 4 points*
+# *difficulty 2 of 3 · 8 minutes · 4 points*
 #
 # `a.diff(b)` lists the differences between two traces. We change three switches, one at a time, so that you
 # see the differences that each of them makes. First **guidance**, on and off:
@@ -524,10 +464,7 @@ filmstrip([image, unguided_image, healthy_image, half_image],
 
 # %% [markdown]
 # The last two pictures have the same weights, prompt and noise. Only rounding differs: a `bfloat16` number
-# has 8 significant bits. Few steps and strong guidance can amplify the rounding. Measured on one CPU with
-# seed 7, the average difference was 46.5 of 255 with these four steps and guidance 4.0, but 0.6 with eight
-# steps, and 1.0 with guidance 2.0. With four steps and guidance 4.0 it was below 2 for eight of the seeds 0
-# to 11.
+# has 8 significant bits.
 #
 # Third **offload**: `enable_model_cpu_offload` keeps the components on the host and moves each to the
 # accelerator before it runs. On a GPU the next cell shows its diff. Without one, it shows the library's
@@ -557,13 +494,11 @@ else:
 # %% [markdown]
 # A trace also shows hooks, which the pipeline's source does not mention: the call `pipe(...)` is the same
 # with and without offload. In a diff, offload appears as boundaries that move weights: the hooks of
-# `accelerate`, and what they call. On one H200, nine appeared: `pre_forward` of all three components
-# (`unet.pre_forward`, ...), their `to` (`unet.to`, ...), and of the pipeline `maybe_free_model_hooks`,
-# `enable_model_cpu_offload` and `to`. Some hooks also have a `post_forward`, and where data starts or ends on
+# `accelerate` (`unet.pre_forward`, ...), and what they call (`unet.to`, ...). Where data starts or ends on
 # another device there are changes of the kind `"device"`. Shapes, dtypes and the number of UNet calls stay
 # the same.
 #
-# Now write `causes(change)`. It gets one row of `a.diff(b).rows()` and returns the `set` of the switches that
+# Complete `causes(change)`. It gets one row of `a.diff(b).rows()` and returns the `set` of the switches that
 # explain it: `"guidance"`, `"dtype"`, `"offload"`, `"size"` (another height or width of the picture). All
 # four may have changed at once, and one row may need two of them. For a row of the kind `"slower"`, return an
 # empty set: it proves nothing.
@@ -571,44 +506,43 @@ else:
 # | key of `change` | meaning |
 # |---|---|
 # | `"kind"` | `"appeared"`, `"vanished"`, `"calls"`, `"device"`, `"dtype"`, `"shape"`, `"value"`, `"slower"` |
-# | `"name"`, `"where"` | the boundary, and which of its inputs or outputs (`"inputs.sample"`; empty for the boundary itself) |
-# | `"before"`, `"after"` | the two values: shapes are tuples; images and other values are `str`, `int`, `float`, `bool` or `None` |
+# | `"name"`, `"where"` | the boundary, and which of its inputs or outputs (`"inputs.sample"`) |
+# | `"before"`, `"after"` | the two values: shapes are tuples |
 #
-# The number of prompts and of steps is the same in both runs.
+# Two tests are given: `moved`, whether the boundary moves weights, and the rows whose only cause is the
+# size. The number of prompts and of steps is the same in both runs.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
 # Which axis of a shape does guidance change, and which axes does size change? A shape can have both causes.
-# The shape of an image is a string. A `value` row can also be about a dtype.
+# A <code>value</code> row can also be about a dtype.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # In this order: <code>"slower"</code>: the empty set. The kind <code>"dtype"</code>, or a <code>where</code>
-# that ends with <code>.dtype</code>: dtype. The kind <code>"device"</code>, or a name that ends with one of
-# the moves listed above: offload. A shape that is a tuple: guidance if axis 0 differs, size if a later axis
-# differs, perhaps both. A shape that is no tuple, or a <code>where</code> that ends with <code>.height</code>
-# or <code>.width</code>: size. Everything else: guidance.
+# that ends with <code>.dtype</code>: dtype. The kind <code>"device"</code>, or <code>moved</code>: offload. A
+# shape: guidance if axis 0 differs, size if a later axis differs, perhaps both. Everything else: guidance.
 # </details>
 
-# %% exercise="causes" provides=["causes"] difficulty=2 minutes=10
+# %% exercise="causes" provides=["causes"] difficulty=2 minutes=8
 def causes(change):
     """The set of switches (guidance, dtype, offload, size) that explain one row of a diff."""
+    kind, where, before, after = change["kind"], change["where"], change["before"], change["after"]
+    moved = change["name"].rpartition(".")[2] in (
+        "pre_forward", "post_forward", "to", "maybe_free_model_hooks", "enable_model_cpu_offload")
+    if kind == "shape" and not isinstance(before, tuple) or where.endswith((".height", ".width")):
+        return {"size"}  # the shape of an image is a string
     ### BEGIN SOLUTION
-    kind, name, where = change["kind"], change["name"], change["where"]
-    before, after = change["before"], change["after"]
     if kind == "slower":
         return set()
     if kind == "dtype" or where.endswith(".dtype"):
         return {"dtype"}
-    moves = ("pre_forward", "post_forward", "to", "maybe_free_model_hooks", "enable_model_cpu_offload")
-    if kind == "device" or name.rpartition(".")[2] in moves:
+    if kind == "device" or moved:
         return {"offload"}
-    if kind == "shape" and isinstance(before, tuple):
+    if kind == "shape":
         found = {"guidance"} if before[0] != after[0] else set()
         return found | ({"size"} if before[1:] != after[1:] else set())
-    if kind == "shape" or where.endswith((".height", ".width")):
-        return {"size"}
     return {"guidance"}
     ### END SOLUTION
 
@@ -634,9 +568,9 @@ with check.part("a boundary's tensor in another dtype", weight=1):
 check.score()
 
 # %% [markdown]
-# ### Exercise 5 · A pipeline that is broken and says nothing
+# ### Exercise 4 · A pipeline that is broken and says nothing
 #
-# *difficulty 3 of 3 · 12 minutes · 4 points*
+# *difficulty 3 of 3 · 10 minutes · 4 points*
 #
 # You get a pipeline with one damaged component. It runs, raises no error, and returns a picture. Which
 # component is damaged depends on your `LEARNER`. Both runs below use the bundled model on the CPU, with the
@@ -660,15 +594,15 @@ healthy.diff(sick, slower=float("inf"))
 # innermost one: a method is not at fault for a wrong result of a part that it calls. Look at `sick.tree()`
 # and `sick.rows()` as well; the picture alone proves nothing.
 #
-# Write `diagnose()`, which returns a `dict`:
+# Complete `diagnose()`, which returns a `dict`:
 #
 # | key | meaning |
 # |---|---|
 # | `"kind"` | `"dtype"`, `"shape"`, or `"loop"` when the number of passes is wrong |
 # | `"boundary"` | the name of the boundary where the fault begins |
-# | `"healthy"`, `"broken"` | the evidence, from your two traces: for `"dtype"` two names such as `"float32"`, for `"shape"` two tuples (the shape of the boundary's first output tensor), for `"loop"` two numbers of passes |
+# | `"broken"` | the evidence, from the suspect's trace: the dtype's name, the shape of the boundary's first output tensor (a tuple), or the number of passes |
 #
-# You may compute it from `healthy.rows()` and `sick.rows()`, or write down what you found.
+# You may compute it, or write down what you found.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -679,36 +613,25 @@ healthy.diff(sick, slower=float("inf"))
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Count the rows named <code>unet</code> in both runs. If they differ, it is the loop, and the boundary is
-# the call that sets the timesteps. Otherwise, zip the rows, leave out those that are a parent, take the
-# first tensor of each one's outputs (your function of exercise 3), and stop where the dtype or the shape
-# differs.
+# If the two numbers of <code>passes</code> differ, it is the loop, and the boundary is the call that sets the
+# timesteps. Otherwise, zip the rows, leave out those whose <code>index</code> is in <code>parents</code>,
+# take the <code>first_tensor</code> of each one's outputs, and stop where the dtype or the shape differs.
 # </details>
 
-# %% exercise="diagnosis" provides=["diagnose"] difficulty=3 minutes=12
+# %% exercise="diagnosis" provides=["diagnose"] difficulty=3 minutes=10
 def diagnose():
-    """Kind of fault, boundary where it begins, and the two values that prove it."""
-    ### BEGIN SOLUTION
-    def first(tree):
-        if isinstance(tree, dict):
-            if set(tree) == {"shape", "dtype", "device"}:
-                return tree
-            tree = list(tree.values())
-        if isinstance(tree, (list, tuple)):
-            return next((found for found in map(first, tree) if found), None)
-        return None
-
+    """Kind of fault, boundary where it begins, and the value that proves it."""
     good, bad = healthy.rows(), sick.rows()
     passes = [sum(row["name"] == "unet" for row in rows) for rows in (good, bad)]
+    parents = {row["parent"] for row in good}  # the indices of boundaries that have others inside
+    ### BEGIN SOLUTION
     if passes[0] != passes[1]:
-        return {"kind": "loop", "boundary": "scheduler.set_timesteps", "healthy": passes[0],
-                "broken": passes[1]}
-    parents = {row["parent"] for row in good}
+        return {"kind": "loop", "boundary": "scheduler.set_timesteps", "broken": passes[1]}
     for one, other in zip(good, bad):
-        a, b = first(one["outputs"]), first(other["outputs"])
+        a, b = first_tensor(one["outputs"]), first_tensor(other["outputs"])
         for kind in ("dtype", "shape"):
             if one["index"] not in parents and a and a[kind] != b[kind]:
-                return {"kind": kind, "boundary": one["name"], "healthy": a[kind], "broken": b[kind]}
+                return {"kind": kind, "boundary": one["name"], "broken": b[kind]}
     ### END SOLUTION
 
 # %% check="diagnosis" points=4
@@ -720,14 +643,14 @@ check = Check("diagnosis", points=4)
 def diagnosis():
     """The learner's diagnosis, once it has the keys that the contract asks for."""
     got = check.learner.diagnose()
-    check.true(isinstance(got, dict) and set(got) == {"kind", "boundary", "healthy", "broken"},
-               "return a dict with the keys kind, boundary, healthy and broken")
+    check.true(isinstance(got, dict) and set(got) == {"kind", "boundary", "broken"},
+               "return a dict with the keys kind, boundary and broken")
     check.true(got["kind"] in ("dtype", "shape", "loop"), "the kind is dtype, shape or loop")
     check.true(isinstance(got["boundary"], str), "the boundary is a name, such as 'scheduler.step'")
     return got
 
 
-with check.part("the diagnosis has its four keys (what they say is graded when you hand it in)", weight=0):
+with check.part("the diagnosis has its three keys (what they say is graded when you hand it in)", weight=0):
     diagnosis()
 ### HIDDEN TESTS
 check.score()
@@ -743,16 +666,7 @@ check.score()
 # that you traced in section 3: four steps, guidance 4.0. In the fields `state`, `axis` and `trade-off` you
 # write short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row
 # and, if you like, entries of the row `may follow`. So `the text encoder encodes the text` is a sentence. In
-# the other fields you type one entry:
-#
-# | line | what it says |
-# |---|---|
-# | `shape:` | the shape of the input of `vae.decode` |
-# | `bytes:` | with a unit: how many bytes came out of `vae.decode` (your trace has them) |
-# | `pixels:` | the boundary at which the first pixels exist |
-# | `length:` | the boundary that decided how often the UNet runs |
-# | `gain:` | a quantity and its direction, such as `latency up`: what 16-bit weights and activations improve |
-# | `cost:` | the same: what they make worse |
+# the field `length` you type the boundary that decided how often the UNet runs.
 #
 # Lines that begin with `#` are your own notes.
 
@@ -761,54 +675,19 @@ check.score()
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 12 minutes · 6 points: 3 for the typed lines, 3 for the sentences.* The cell shows how
+# *difficulty 2 of 3 · 10 minutes · 4 points: 3 for the sentences, 1 for the typed line.* The cell shows how
 # it reads each line, and that reading is graded when you hand in. One false sentence costs its field all
 # points, so write only what you know. A line that the cell cannot read is graded by a person.
 
-# %% explain="whole-run" difficulty=2 minutes=12
+# %% explain="whole-run" difficulty=2 minutes=10
 %%explain whole-run
 # ### BEGIN SOLUTION
 # state: the scheduler updates the latents from the predicted noise in each step
 #   the VAE decodes the latents once after the loop
 # axis: the channel axis goes from 4 to 3, height and width go from 16 to 128
 # trade-off: guidance raises the match with the prompt and the batch of the UNet
-# shape: (1, 4, 16, 16)
-# bytes: 192 KiB
-# pixels: vae.decode
 # length: scheduler.set_timesteps
-# gain: memory down
-# cost: error up
 # ### END SOLUTION
-
-# %% check="whole-run-shape" of="whole-run" points=1
-from inferlab.lab import Check, reference
-
-check = Check("whole-run-shape", points=1)
-with check.part("`shape:` and `bytes:` are filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("whole-run").get("shape"), "`shape:` is empty")
-    check.true(check.explanation("whole-run").get("bytes"), "`bytes:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% check="whole-run-owners" of="whole-run" points=1
-from inferlab.lab import Check
-
-check = Check("whole-run-owners", points=1)
-with check.part("`pixels:` and `length:` are filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("whole-run").get("pixels"), "`pixels:` is empty")
-    check.true(check.explanation("whole-run").get("length"), "`length:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% check="whole-run-gain-cost" of="whole-run" points=1
-from inferlab.lab import Check
-
-check = Check("whole-run-gain-cost", points=1)
-with check.part("`gain:` and `cost:` are filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("whole-run").get("gain"), "`gain:` is empty")
-    check.true(check.explanation("whole-run").get("cost"), "`cost:` is empty")
-### HIDDEN TESTS
-check.score()
 
 # %% check="whole-run-state" of="whole-run" points=1
 from inferlab.lab import Check
@@ -834,6 +713,15 @@ from inferlab.lab import Check
 check = Check("whole-run-trade-off", points=1)
 with check.part("`trade-off:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("whole-run").get("trade-off"), "`trade-off:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="whole-run-length" of="whole-run" points=1
+from inferlab.lab import Check
+
+check = Check("whole-run-length", points=1)
+with check.part("`length:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("whole-run").get("length"), "`length:` is empty")
 ### HIDDEN TESTS
 check.score()
 
