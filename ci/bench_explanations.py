@@ -23,7 +23,6 @@ from pathlib import Path
 from typing import Any
 
 import inferlab.lab
-import inferlab.lab.explain
 from inferlab.grading.authoring.hidden_tests import read_lesson
 from inferlab.lab.explain import Explanation, Outcome, Words, parse
 
@@ -39,7 +38,6 @@ class OneAnswer:
     def __init__(self, answer: dict) -> None:
         self.answer = answer
         self.outcomes: list[Outcome] = []
-        self.typed: list[Outcome] = []
 
     def explanation(self, name: str) -> Explanation:
         """The answer as the cell called `name`."""
@@ -48,10 +46,6 @@ class OneAnswer:
     def slot(self, outcome: Outcome | Callable[[], Outcome], name: str = "", weight: float = 1.0) -> None:
         """Keep the outcome."""
         self.outcomes.append(outcome() if callable(outcome) else outcome)
-
-    def true(self, fine: object, reason: str = "") -> None:
-        """Keep the outcome of a typed line that a part of a check asks for by its reason."""
-        self.outcomes += [outcome for outcome in self.typed if outcome.reason == reason]
 
     def variant(self, n: int) -> int:
         """The first variant."""
@@ -75,18 +69,12 @@ def cells_see(answer: OneAnswer, runs: dict[tuple, Any]) -> Iterator[None]:
 
         return once
 
-    def grade(explanation: Explanation, label: str, *arguments: Any, **named: Any) -> Outcome:
-        outcome = kept[2](explanation, label, *arguments, **named)
-        answer.typed += [outcome] if label == answer.answer["field"] else []
-        return outcome
-
-    explain = inferlab.lab.explain
-    kept = inferlab.lab.Check, inferlab.lab.reference, explain.typed
-    inferlab.lab.Check, inferlab.lab.reference, explain.typed = (lambda *a, **k: answer), reference, grade
+    kept = inferlab.lab.Check, inferlab.lab.reference
+    inferlab.lab.Check, inferlab.lab.reference = (lambda *a, **k: answer), reference
     try:
         yield
     finally:
-        inferlab.lab.Check, inferlab.lab.reference, explain.typed = kept
+        inferlab.lab.Check, inferlab.lab.reference = kept
 
 
 def graded(answers: list[dict]) -> list[dict]:

@@ -65,6 +65,7 @@ wanted: what a tile takes its means over
 true
     tiling / a tile | changes | the colors
     tiling / a tile | leaves alone | the shape
+    tiling / a tile | not: changes | the shape
 false: A tile sees nothing of its neighbors, so its means are its own.
     * | takes its means over | the whole picture
 false: Tiling is not lossless. Compare the means of the halves, whole and in tiles.

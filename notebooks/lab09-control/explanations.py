@@ -99,8 +99,10 @@ wanted: what it changes
     a window that ends at half | changes | the picture
 wanted: what it leaves alone
     a window that ends at half | leaves alone | the number of ControlNet calls
+    a window that ends at half | not: changes | the number of ControlNet calls
 true
     a window that ends at half | leaves alone | the number of UNet calls
+    a window that ends at half | not: changes | the number of UNet calls
 false: Outside its window the ControlNet is called all the same, and its residuals are multiplied by zero.
     a window that ends at half | changes / halves | the number of ControlNet calls
 false: Every pass has its call of the UNet, with control or without.
