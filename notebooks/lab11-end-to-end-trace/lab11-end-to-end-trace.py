@@ -531,7 +531,7 @@ def causes(change):
     kind, where, before, after = change["kind"], change["where"], change["before"], change["after"]
     moved = change["name"].rpartition(".")[2] in (
         "pre_forward", "post_forward", "to", "maybe_free_model_hooks", "enable_model_cpu_offload")
-    if kind == "shape" and not isinstance(before, tuple) or where.endswith((".height", ".width")):
+    if (kind == "shape" and not isinstance(before, tuple)) or where.endswith((".height", ".width")):
         return {"size"}  # the shape of an image is a string
     ### BEGIN SOLUTION
     if kind == "slower":

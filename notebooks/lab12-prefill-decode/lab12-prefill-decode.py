@@ -398,8 +398,8 @@ show_source(
 # | `n` | the most tokens to generate, at least 1 |
 # | `eos` | the token after which to stop, `int`; it belongs to the answer |
 #
-# Returns prompt and answer, `(1, P + m)` int64 with m ≤ n. Feed each token at most once, and do not feed a
-# token if you do not need the prediction after it.
+# Returns prompt and answer, `(1, P + m)` int64 with m ≤ n. You write one turn of the loop. Feed each token at
+# most once, and do not feed a token if you do not need the prediction after it.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #

@@ -559,7 +559,7 @@ for at, (operation, event) in enumerate(zip(operations, log)):
 def diagnose():
     """The first wrong event of the log, and what is wrong with it."""
     free, tables, lengths = set(range(BLOCKS)), {}, {}
-    for at, ((kind, request, *tokens), (what, seen)) in enumerate(zip(operations, log)):
+    for at, ((_, request, *tokens), (what, seen)) in enumerate(zip(operations, log)):
         table, after = tables.get(request, []), lengths.get(request, 0) + sum(tokens)
         need = -(-after // PAGE_SIZE) - len(table)
         wrong = {"leak": what == "gave" and set(seen) != set(table)}

@@ -88,7 +88,7 @@ for name, model in (("target", target), ("draft", draft)):
 # | `accepted` | tokens that are kept in every round, 0 to `gamma` |
 #
 # Returns a list of `int`: how many tokens go into the target's first pass, into its second one, and so on to
-# its last.
+# its last. You write one round: it appends a width to `widths`, and adds to `done` the tokens that it emits.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # The draft writes before the target has seen the prompt: the first pass of the target reads the prompt and
@@ -496,6 +496,8 @@ print("the same tokens:", torch.equal(plain, assisted))
 # | `"rate"` | accepted over **tested** tokens, `float`: those whose turn came, which are the accepted ones, and in each round the first rejected one |
 # | `"passes_per_token"` | target passes over tokens emitted, `float` |
 #
+# You write `accepted`, `tested` and `emitted`.
+#
 # <details><summary>Hint 1: a nudge</summary>
 # A pass with 5 positions had 4 drafted tokens. If 3 positions were removed, one was accepted, the second was
 # tested and rejected, and the last two were never looked at.
@@ -571,9 +573,9 @@ with when_written("count_rounds"):
     counts = {gamma: {kind: count_rounds(*lists) for kind, lists in kinds.items()}
               for gamma, kinds in runs.items()}
     for gamma in runs:
-        told, (positions, removed) = counts[gamma]["story"], runs[gamma]["story"]
-        print(f"story, gamma {gamma}: {1 / told['passes_per_token']:.2f} tokens a pass; {sum(removed)} of "
-              f"{sum(positions) - len(positions)} drafted tokens thrown away")
+        told, (read, lost) = counts[gamma]["story"], runs[gamma]["story"]
+        print(f"story, gamma {gamma}: {1 / told['passes_per_token']:.2f} tokens a pass; {sum(lost)} of "
+              f"{sum(read) - len(read)} drafted tokens thrown away")
     display(passes_against_acceptance(
         {gamma: [1 / expected_tokens(n / 50, gamma) for n in range(51)] for gamma in runs},
         {gamma: {kind: (told["rate"], told["passes_per_token"]) for kind, told in kinds.items()}
@@ -637,7 +639,8 @@ for width, seconds in costs.items():
 # the cost; `most` is the largest number of drafted tokens allowed. A round costs `gamma * c` for drafting and
 # one target pass over `gamma + 1` tokens, and it gives `expected_tokens(a, gamma)` tokens. Return the tuple
 # `(name, gamma)`, `1 <= gamma <= most`, that gives the most tokens in a unit of time. Plain decoding gives 1;
-# if no pair gives more, return `("", 0)`.
+# if no pair gives more, return `("", 0)`. You write `best` and `choice` before the first pair, and each
+# pair's `speed`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # What does plain decoding give in a unit of time? Which parts does the time of a round have?
