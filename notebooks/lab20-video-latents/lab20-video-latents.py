@@ -15,7 +15,7 @@
 # You write the convolution with which a decoder can work through a clip in pieces, and you find a fault in
 # time from a trace.
 #
-# **Time** 45 to 60 minutes · **Points** 17, of which 3 are practice · **Reading**
+# **Time** 50 to 60 minutes · **Points** 17, of which 3 are practice · **Reading**
 # [Video latents](../../handbook/lab20-video-latents.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -70,8 +70,8 @@ print(f"{pipe.vae_scale_factor_temporal} frames to one, {pipe.vae_scale_factor_s
 # the coloured part is a staircase: its first step is one frame wide, each later one four. Below, every cell
 # is coloured.](../../handbook/figures/lab20-reach.svg)
 #
-# *From the handbook.* Which frames of the clip change when one latent frame is changed: above in the causal
-# VAE, below in the transformer.
+# *From the handbook.* Which frames of the clip change when one latent frame is changed: above through the
+# causal VAE alone, below through one call of the transformer and the VAE.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -148,10 +148,9 @@ filmstrip(film[::4], [f"frame {k}" for k in range(0, FRAMES, 4)], title="One fra
 # * **`transformer.patch_embedding`** is a convolution over three axes. Its result is flattened: all tokens of
 #   all frames are one sequence;
 # * **`vae.decoder`** gets one latent frame a call. The first call makes one frame, each later call makes
-#   four. (12 channels of 48x48 places are 3 channels of 96x96 pixels.) What one call leaves to the next is
-#   `feat_cache`: the features of the last two frames, for each convolution;
-# * **`postprocess_video`** gets `(B, C, F, H, W)` and returns a list of frames for each clip. Only here do
-#   the 17 frames become a batch: no frame needs another any more.
+#   four. What one call leaves to the next is `feat_cache`: the features of the last two frames, for each
+#   convolution;
+# * **`postprocess_video`** gets `(B, C, F, H, W)` and returns a list of frames for each clip.
 #
 # **Reconcile.** Where your forecast differs from the run, the run is right.
 
@@ -164,7 +163,7 @@ print("the run:      ", {"latents": tuple(run["prepare_latents"].outputs.shape),
 with when_written("forecast"):
     now = forecast(1, FRAMES, HEIGHT, WIDTH)
     print("your forecast:", now)
-    larger = {"65 frames": (65, HEIGHT, WIDTH), "twice the side": (FRAMES, 2 * HEIGHT, 2 * WIDTH)}
+    larger = {"77 frames": (77, HEIGHT, WIDTH), "twice the side": (FRAMES, 2 * HEIGHT, 2 * WIDTH)}
     for name, clip in larger.items():
         more = {key: forecast(1, *clip)[key] / now[key] for key in ("tokens", "decoder_calls")}
         print(f"{name}, times as many:", {**more, "scores of an attention": more["tokens"] ** 2})
@@ -238,18 +237,18 @@ print("pixels ", tuple(clip.shape), "\nlatents", tuple(latents.shape))
 # %% [markdown]
 # ## 5 · Build
 #
-# Exercise 2 is practice (3 points). Tensors are `float32`.
+# Exercise 2 is practice (3 points).
 #
 # ### Exercise 2 · A causal convolution that can be interrupted
 #
-# *difficulty 3 of 3 · 7 minutes · 3 points*
+# *difficulty 3 of 3 · 10 minutes · 3 points*
 #
-# Complete the convolution that you read in section 4, so that a clip can go through it in pieces. `x` is
-# `(B, C, F, H, W)`, the next `F` frames of a clip. `weight` is `(C_out, C, T, K, K)`: frame `f` of the result
-# `y` depends on frame `f` of the clip and on the `T - 1` frames `before` it; what lies before the clip is
-# zero. `cache` is `None` for the first piece, then what the call before returned: the last `T - 1` frames
-# that went *in*, over all calls of this clip (fewer if fewer have gone in). For any pieces, their `y`
-# together equal that of the whole clip. You make three things:
+# Complete the convolution that you read in section 4, so that a clip can go through it in pieces. `x` is `(B,
+# C, N, H, W)`, the next `N` frames of a clip. `weight` is `(C_out, C, T, K, K)` with `T` at least 2: frame
+# `f` of the result `y` depends on frame `f` of the clip and on the `T - 1` frames `before` it; what lies
+# before the clip is zero. `cache` is `None` for the first piece, then what the call before returned: the last
+# `T - 1` frames that went *in*, over all calls of this clip (fewer if fewer have gone in). For any pieces,
+# their `y` together equal that of the whole clip. You make three things:
 #
 # * `seen`: the kept frames, then `x`;
 # * `missing`: how many frames of zeros go before `seen`;
@@ -266,7 +265,7 @@ print("pixels ", tuple(clip.shape), "\nlatents", tuple(latents.shape))
 # <code>x</code>.
 # </details>
 
-# %% exercise="causal" provides=["causal_conv"] difficulty=3 minutes=7
+# %% exercise="causal" provides=["causal_conv"] difficulty=3 minutes=10
 import torch.nn.functional as F
 
 
@@ -299,7 +298,7 @@ def layer_of(seed, channels, out, frames=3, side=3):
 
 
 def frames_of(seed, *shape):
-    """Random frames (B, C, F, H, W)."""
+    """Random frames (B, C, N, H, W)."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
@@ -324,11 +323,11 @@ check.score()
 # %% [markdown]
 # ### Exercise 3 · Which frames depend on what
 #
-# *difficulty 1 of 3 · 4 minutes · 2 points*
+# *difficulty 1 of 3 · 6 minutes · 2 points*
 #
-# An experiment: the next cell changes one latent frame and looks which frames change. It asks the real VAE,
-# and one call of the real transformer. Each line is a latent frame that was changed; each `#` is a frame that
-# changed with it.
+# The next cell changes one latent frame and shows what changes with it: first frames of pixels, through the
+# real VAE, then latent frames, in one call of the real transformer. Each line is a latent frame that was
+# changed; each `#` is a frame that changed with it.
 
 # %% tags=["demo"]
 def reached(decode, latents, j):
@@ -351,9 +350,10 @@ for name, function, many in (
         print(f"  latent frame {j}  " + "".join("#" if k in hit else "." for k in range(many)))
 
 # %% [markdown]
-# `behind(frame, frames, denoised)` asks the other way round: which latent frames does a frame depend on, in a
-# clip of `frames` frames? With `denoised=False` the latents go straight into the VAE. With `denoised=True`
-# they are the noise that the transformer starts from. Write `last`, the number of the last of them.
+# `behind(frame, frames, denoised)` asks the other way round: which latent frames does a frame of pixels
+# depend on, in a clip of `frames` frames? With `denoised=False` the latents go straight into the VAE. With
+# `denoised=True` they are the noise that the transformer starts from. Write `last`, the number of the last of
+# them.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Read a column of the first picture. Every earlier decoder call has left something in the cache.
@@ -364,7 +364,7 @@ for name, function, many in (
 # frame and on all before it. The transformer looks at all latent frames at once.
 # </details>
 
-# %% exercise="reach" provides=["behind"] difficulty=1 minutes=4
+# %% exercise="reach" provides=["behind"] difficulty=1 minutes=6
 def behind(frame, frames, denoised):
     """The latent frames that a frame depends on."""
     ### BEGIN SOLUTION
@@ -394,11 +394,11 @@ check.score()
 # %% [markdown]
 # ### Exercise 4 · A budget
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 7 minutes · 3 points*
 #
-# A clip can have too many tokens in one attention, or too large tensors in one decoder call. `chunk_bytes`:
-# how large, in bytes, the largest tensor gets that any layer of the bundled decoder returns. The second cell
-# compares it with real runs. A *tile* is a square part of each latent frame, decoded apart.
+# A clip can have too many tokens in one attention, or too large tensors in one decoder call. `chunk_bytes`
+# gives the bytes of the largest tensor that a layer of the bundled decoder returns. A *tile* is a square part of the picture, decoded apart through all latent frames; its
+# side is given in pixels.
 
 # %%
 def chunk_bytes(frames, height, width):
@@ -423,7 +423,8 @@ for size in ((1, 96, 96), (5, 96, 96), (17, 96, 96), (5, 96, 48)):
 # %% [markdown]
 # `fit_clip(frames, height, width, max_tokens, max_bytes)` returns what to ask for. The rules, in this order:
 #
-# 1. If not even one latent frame fits into `max_tokens`, halve both sides until it does. (Given.)
+# 1. If not even one latent frame fits into `max_tokens`, halve both sides, down to multiples of 16,
+#    until it does. (Given.)
 # 2. With more than `max_tokens` tokens, take fewer `frames`: as many as fit, again `1 + 4k`. `fits` (given)
 #    is how many latent frames fit.
 # 3. If the largest tensor of the resulting clip has more than `max_bytes`, `tile` is the largest tile that
@@ -440,7 +441,7 @@ for size in ((1, 96, 96), (5, 96, 96), (17, 96, 96), (5, 96, 48)):
 # <code>chunk_bytes(frames, height, width) &gt; max_bytes</code>, else <code>None</code>.
 # </details>
 
-# %% exercise="budget" provides=["fit_clip"] difficulty=2 minutes=6
+# %% exercise="budget" provides=["fit_clip"] difficulty=2 minutes=7
 def fit_clip(frames, height, width, max_tokens, max_bytes):
     """The clip to ask for, and the tile to decode it with."""
     while (height // 16) * (width // 16) > max_tokens:
@@ -474,13 +475,13 @@ check.score()
 # %% [markdown]
 # ### Exercise 5 · A fault in time
 #
-# *difficulty 3 of 3 · 6 minutes · 3 points*
+# *difficulty 3 of 3 · 7 minutes · 3 points*
 #
 # You get a `WanPipeline` with one fault, which depends on your name. It raises no error, and its clips have
 # the right size. A healthy pipeline and the suspect each make two clips, one after the other. `second_clip`
 # traces the second one: 9 frames, so three latent frames. `first_difference` returns the first boundary whose
-# values differ with the number of its call (from 0), and the first tensors there that differ. `candidates`
-# are the faults that begin at this boundary.
+# values differ with the number of its call (from 0), and the first pair of tensors there that differ: `good`
+# (healthy) and `bad` (suspect). `candidates` are the faults that begin at this boundary.
 
 # %%
 from inferlab.lab.kits.pipelines.misbuilt import first_difference
@@ -515,7 +516,7 @@ display(filmstrip(list(sick_frames.numpy()), [str(k) for k in range(9)], title="
 # | `"frames backwards"` | the frames come out last one first |
 # | `"frame dropped"` | a frame of the clip is missing; the one before it comes twice |
 #
-# Write `diagnose()`, which returns the fault, a `str`. You may write down what you found.
+# Write `diagnose()`, which returns the fault, a `str`. A constant will do.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # If the decoder is the first to differ, there are four candidates. The cache is filled in calls 0 and 1: at
@@ -528,7 +529,7 @@ display(filmstrip(list(sick_frames.numpy()), [str(k) for k in range(9)], title="
 # films.
 # </details>
 
-# %% exercise="diagnosis" provides=["diagnose"] difficulty=3 minutes=6
+# %% exercise="diagnosis" provides=["diagnose"] difficulty=3 minutes=7
 def diagnose():
     """The fault, as the table names it."""
     ### BEGIN SOLUTION
@@ -569,11 +570,11 @@ check.score()
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# *difficulty 2 of 3 · 7 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. A false sentence costs the field's point. A line that the cell cannot read is
 # judged by a person.
 
-# %% explain="clip-in-words" difficulty=2 minutes=5
+# %% explain="clip-in-words" difficulty=2 minutes=7
 # %%explain clip-in-words
 # ### BEGIN SOLUTION
 # time: the batch axis counts the clips
@@ -615,15 +616,15 @@ check.score()
 # ## 7 · Notice
 #
 # * **Frames are no batch axis.** The clips of a batch know nothing of each other. The frames of a clip meet
-#   in every attention and in every convolution over time.
-# * **A longer clip does not cost the same factor everywhere.** From 17 to 65 frames: 3.4 times the tokens and
-#   decoder calls, 11.6 times the scores, and the same largest tensor inside a decoder call.
+#   in the transformer's self-attention and in the VAE's convolutions over time.
+# * **A longer clip does not cost the same factor everywhere.** From 17 to 77 frames: 4 times the tokens and
+#   decoder calls, 16 times the scores, and the same largest tensor inside a decoder call.
 # * **The VAE does not decode frame by frame.** One call takes one latent frame and makes four frames (the
 #   first call makes one). It needs what earlier calls left in the cache.
 # * **The VAE is causal, the transformer is not.** Noise of the last frame changes the first one. So a clip
 #   cannot be shown before the loop has ended.
 # * **Each limit has its own remedy.** Tokens: fewer frames, or a smaller side. The decoder's tensors: tiles,
-#   or a smaller side; fewer frames do nothing.
+#   or a smaller side; fewer frames help only if a single one is left.
 
 # %% [markdown]
 # ## 8 · Check and hand in
