@@ -4,7 +4,7 @@
 # Lab 17 stored weights as codes, and restored them before it multiplied. Here both sides of a product are
 # codes, and codes are multiplied.
 #
-# **Time** 40 to 60 minutes · **Points** 16, of which 6 are practice · **Reading**
+# **Time** 45 to 55 minutes · **Points** 16, of which 6 are practice · **Reading**
 # [Low precision](../../handbook/lab24-low-precision.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -54,8 +54,8 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 # activations becomes lighter, and the same column of the weights
 # darker.](../../handbook/figures/lab24-scales.svg)
 #
-# *From the handbook.* An **outlier** is a number far larger than the rest. Outliers stand in a column of the
-# activations, and there in few tokens; scales stand at rows.
+# *From the handbook.* An **outlier** is a number far larger than the rest. An outlier channel is a column,
+# large in few tokens. Scales belong to rows, so none can follow it.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -64,9 +64,9 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 #
 # *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# A linear layer multiplies activations `(m, k)` of `m` tokens by weights `(k, n)`. In attention queries meet
-# keys, in `times` such products: one for each sequence and key/value head. Operands in few bits are fewer
-# bytes. Is the product faster?
+# A linear layer multiplies activations `(m, k)` of `m` tokens by weights `(k, n)`; there `times` is 1. In
+# attention queries meet the cache's keys, in `times` such products: one for each sequence and key/value head.
+# Operands in few bits are fewer bytes. Is the product faster?
 #
 # **Before you run anything further**, write two lines of `verdict`. `left` and `right` are the bits of the two
 # operands (16, 8 or 4). `moved` counts the bytes that are read and written; results have 16 bits. `machine`
@@ -75,8 +75,6 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 # * `rate`: the 8-bit rate holds if **both** operands have at most 8 bits. Otherwise codes are read, then
 #   restored to 16 bits and multiplied at the 16-bit rate.
 # * `seconds`: arithmetic and memory work at the same time, and the slower one decides.
-#
-# `verdict` returns the tuple (gain over 16 bits, `"faster"` or `"only smaller"`).
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -154,14 +152,14 @@ MACHINE = {"16-bit": 1000e12, "8-bit": 2000e12, "bandwidth": 4e12}  # of a data 
 with when_written("verdict"):
     for name, sizes in {"linear, prefill of 4,096 tokens": (1, 4096, 4096, 14336),
                         "linear, decode, 1 sequence": (1, 1, 4096, 14336),
-                        "linear, decode, 64 sequences": (1, 64, 4096, 14336),
-                        "scores, decode, 64 sequences": (64 * 8, 4, 128, 4096)}.items():
+                        "linear, decode, 512 sequences": (1, 512, 4096, 14336),
+                        "scores, decode, 512 sequences": (512 * 8, 4, 128, 1024)}.items():
         for pair in ((16, 8), (8, 8)):
             print(f"{name:32} {pair!s:8} gain %.2f: %s" % verdict(*sizes, pair, MACHINE))
 
 # %% [markdown]
-# Weights alone in 8 bits are only smaller in a prefill, which waits for arithmetic. Decode waits for bytes.
-# Sequences share weights, but no keys. So in decode a cache in FP8 gains in a batch of any size.
+# Weights alone in 8 bits are only smaller where a product waits for arithmetic: in a prefill, and in decode
+# with many sequences, which share the weights. They share no keys: a cache in FP8 gains in any batch.
 
 # %% [markdown]
 # How far does a channel stand out? The cell divides the largest channel by the median channel, layer by
@@ -174,14 +172,13 @@ def stands_out(numbers):
     return float(size.max() / size.median())
 
 
-for kind in ("q_proj", "down_proj"):
-    names = [name for name in inputs if name.endswith(kind)]
-    print(f"{kind:9} inputs:", *(f"{stands_out(inputs[name]):5.1f}" for name in names),
-          "  weights:", *(f"{stands_out(weights[name]):4.1f}" for name in names))
+names = [name for name in inputs if name.endswith("down_proj")]
+print("down_proj, inputs:", *(f"{stands_out(inputs[name]):5.1f}" for name in names))
+print("         weights:", *(f"{stands_out(weights[name]):5.1f}" for name in names))
 
 # %% [markdown]
-# **Activations are not like weights.** No column of a weight stands out by ten times. A column of
-# `down_proj`'s input does, in every layer. And activations are known only when the model runs.
+# **Activations are not like weights.** No column of these weights stands out by ten times. A column of their
+# input does, in every layer. And activations are known only when the model runs.
 
 # %% [markdown]
 # ## 4 · Read
@@ -227,18 +224,18 @@ show_source(
 #
 # ### Exercise 2 · W8A8 by hand
 #
-# *difficulty 1 of 3 · 5 minutes · 3 points*
+# *difficulty 1 of 3 · 6 minutes · 3 points*
 #
 # (This one is practice.) Write three lines of `w8a8(x, w)`. `x` is `(tokens, columns)`, `w` is `(rows,
 # columns)`, both float32.
 #
-# * `of_x`, `(tokens, 1)`: a scale for each token. A scale is the largest absolute value over 127 (never 0).
-# * `acc`, `(tokens, rows)`, **int32**: the exact sums of products of codes.
+# * `of_x`, `(tokens, 1)`: a scale for each token. A scale is the largest absolute value over 127 (no row is
+#   all zeros).
+# * `acc`, `(tokens, rows)`, **int32**: the exact sums of products of codes. One product reaches 127 · 127 =
+#   16,129, too large for int8. float32 has every integer up to 2²⁴: 1,041 products can pass it. PyTorch
+#   multiplies int32 matrices only on the CPU. float64 is exact, too, and works everywhere.
 # * `y`, the same shape, float32: `acc` as float32, times the scale of `x`, then times that of `w`. In this
 #   order your numbers equal the reference to the bit.
-#
-# **Which dtype for the sum?** One product reaches 127 · 127 = 16,129, too large for int8. float32 has every
-# integer up to 2²⁴: 1,041 products can pass it. int32 holds the sum of 133,144.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -249,10 +246,10 @@ show_source(
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # <code>of_x</code> as <code>of_w</code> is made. <code>acc</code> is the product of the codes as
-# <code>.int()</code>. Then <code>acc.float() * of_x * of_w.T</code>.
+# <code>.double()</code>, then <code>.int()</code>. Then <code>acc.float() * of_x * of_w.T</code>.
 # </details>
 
-# %% exercise="w8a8" provides=["w8a8"] difficulty=1 minutes=5
+# %% exercise="w8a8" provides=["w8a8"] difficulty=1 minutes=6
 def w8a8(x, w):
     """A linear layer in int8 codes: (int32 sums, float32 result)."""
     of_w = w.abs().amax(1, keepdim=True) / 127
@@ -261,7 +258,7 @@ def w8a8(x, w):
     ### END SOLUTION
     codes_x, codes_w = (x / of_x).round().to(torch.int8), (w / of_w).round().to(torch.int8)
     ### BEGIN SOLUTION
-    acc = codes_x.int() @ codes_w.int().T
+    acc = (codes_x.double() @ codes_w.double().T).int()
     y = acc.float() * of_x * of_w.T
     ### END SOLUTION
     return acc, y
@@ -326,23 +323,21 @@ print(f"what comes into layer 6's down_proj: largest {x.abs().max():.0f}, median
 # %% [markdown]
 # ### Exercise 3 · Smoothing
 #
-# *difficulty 2 of 3 · 5 minutes · 2 points*
+# *difficulty 2 of 3 · 6 minutes · 2 points*
 #
 # No scale can follow an input channel. But a channel's size can be moved into the weights: divide the
 # activations of channel $i$ by a factor $f_i$, and multiply the weights that read it by $f_i$. Do the
 # division once, in the weights **before**: then the running model has nothing more to do. Before `down_proj`
 # these are the rows of `up_proj`, because `down_proj`'s input is `up_proj`'s output times a gate.
 #
-# Write two lines of `smooth`. `before` is the matrix that makes the channels, `(channels, width)`; `after`,
-# `(rows, channels)`, reads them. `reach` is the largest absolute activation that was seen in each channel.
-# `alpha`, 0 to 1, says how much is moved.
+# Write `factor`, `new_before` and `new_after` in `smooth`. `before` is the matrix that makes the channels,
+# `(channels, width)`; `after`, `(rows, channels)`, reads them. `reach` is the largest absolute activation that
+# was seen in each channel, `span` its largest absolute weight in `after`:
 #
-# With $s_i$ (`span`), the largest absolute weight of channel $i$ in `after`:
+# $$f_i = \text{reach}_i^{\,\alpha} / \text{span}_i^{\,1-\alpha}$$
 #
-# $$f_i = \text{reach}_i^{\,\alpha} / s_i^{\,1-\alpha}$$
-#
-# The code then rounds it to a power of two, so that no bit of the product changes. Write that formula, and
-# the new `before` and `after`. Do not change the arguments.
+# At `alpha` 1 the activations' channels become equal, at 0 the weights' do. The code then rounds the factor
+# to a power of two, so that no bit of the product changes. Do not change the arguments.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -356,7 +351,7 @@ print(f"what comes into layer 6's down_proj: largest {x.abs().max():.0f}, median
 # <code>after</code> times <code>factor</code>.
 # </details>
 
-# %% exercise="smooth" provides=["smooth"] difficulty=2 minutes=5
+# %% exercise="smooth" provides=["smooth"] difficulty=2 minutes=6
 def smooth(before, after, reach, alpha):
     """(factor of each channel, new_before, new_after)."""
     span = after.abs().amax(0)
@@ -422,13 +417,13 @@ with when_written("w8a8", "smooth"):
               f"W8A8 off by {off(lambda n, x, w: w8a8(x, w)[1], twin):.1%}")
 
 # %% [markdown]
-# In float32 the model computes the same, bit for bit. With `alpha` 0.5 W8A8 is nearer to it. With `alpha` 1
-# W8A8 is worse than without smoothing: now the weights have the outliers.
+# In float32 the model computes the same, bit for bit. With `alpha` 0.5 W8A8 is nearer to the exact
+# logits. With `alpha` 1 W8A8 is worse than without smoothing: now the weights have the outliers.
 
 # %% [markdown]
 # ### Exercise 4 · Texts that mislead
 #
-# *difficulty 1 of 3 · 3 minutes · 2 points*
+# *difficulty 1 of 3 · 4 minutes · 2 points*
 #
 # A *static* scale is fixed before the service starts. To **calibrate** it, run some texts and note the
 # **reach** of each layer's input: its largest absolute value. Nothing is trained: no loss is computed, and no
@@ -454,9 +449,10 @@ def reach_of(texts):
 
 
 found = {name: reach_of(texts) for name, texts in {"traffic": traffic, **sets}.items()}
+print("reach in layer       ", *(f"{layer:6}" for layer in range(8)))
 for name, reaches in found.items():
     tokens = sum(one.shape[1] for one in sets.get(name, traffic))
-    print(f"{name:8}{tokens:4} tokens  reach", *(f"{one:6.1f}" for one in reaches))
+    print(f"{name:8}{tokens:5} tokens  ", *(f"{one:6.1f}" for one in reaches))
 
 # %% [markdown]
 # Let `misleading` return the tuple (set, layer), layers from 0, where the traffic goes beyond the set's reach
@@ -472,7 +468,7 @@ for name, reaches in found.items():
 # Divide <code>found["traffic"][layer]</code> by <code>found[name][layer]</code>, for all sets and layers.
 # </details>
 
-# %% exercise="misleading" provides=["misleading"] difficulty=1 minutes=3
+# %% exercise="misleading" provides=["misleading"] difficulty=1 minutes=4
 def misleading():
     """The set that misleads, and the layer in which it does."""
     ### BEGIN SOLUTION
@@ -499,25 +495,26 @@ with check.part("a set and a layer", weight=0):
 check.score()
 
 # %% [markdown]
-# The set that misleads has the most tokens. It lacks a **kind** of text, stories: near the beginning of each,
-# one token has a number that no other text has in that layer. A static scale from this set would clip it.
+# The set that misleads lacks a **kind** of text, stories. Near the beginning of each story, one token has,
+# in that layer, a number far larger than any in other texts. A static scale from this set would clip it.
 
 # %% [markdown]
-# ### Exercise 5 · Rounding that learns from its error
+# ### Exercise 5 · Rounding that makes up for its error
 #
-# *difficulty 3 of 3 · 5 minutes · 3 points*
+# *difficulty 3 of 3 · 7 minutes · 3 points*
 #
 # (Practice.) In 4 bits, rounding each weight to the nearest code is not best for the **product**. **GPTQ**
-# rounds one column of $w$ after the other. A rounded column $i$ has an error $m$. The columns after it,
-# together $F$, then change so that the product is off as little as possible, which is least squares. With
-# calibration inputs $X$ and $H = X^\top X$:
+# rounds one column of $w$ after the other. A rounded column $i$ has an error $e$ in each row. The columns
+# after it, together $F$, then change so that the product is off as little as possible, which is least squares.
+# With calibration inputs $X$ and $H = X^\top X$, for each row:
 #
-# $$w_F \mathrel{+}= m\,H_{FF}^{-1}H_{Fi}$$
+# $$w_F \mathrel{+}= e\,H_{FF}^{-1}H_{Fi}$$
 #
 # So a later column makes up for the error as far as its input is correlated with input $i$.
 #
-# Write that line. `left` is $w$ as changed so far. `missed`, `(rows,)`, is $m$: each row of `left` gets the
-# same direction, times its own error. `torch.linalg.solve(A, b)` is $A^{-1}b$. Finished columns stay.
+# Write that line. `left` is $w$ as changed so far. `missed`, `(rows,)`, is $e$: each row of `left` gets the
+# same direction, `(columns after i,)`, times its own error. `torch.linalg.solve(A, b)` is $A^{-1}b$. Finished
+# columns stay.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -530,7 +527,7 @@ check.score()
 # <code>left[:, i + 1:] += missed[:, None] * torch.linalg.solve(h[i + 1:, i + 1:], h[i + 1:, i])</code>.
 # </details>
 
-# %% exercise="gptq" provides=["gptq"] difficulty=3 minutes=5
+# %% exercise="gptq" provides=["gptq"] difficulty=3 minutes=7
 def gptq(w, x, bits):
     """Codes (rows, columns) int8 and scales (rows,) of `w`, for inputs `x` (tokens, columns)."""
     top = 2 ** (bits - 1) - 1
@@ -584,8 +581,8 @@ with when_written("gptq"):
               f"the product by {(x @ (form - w).T).norm() / (x @ w.T).norm():.1%}")
 
 # %% [markdown]
-# The weights are **further** from the first ones than with plain rounding; the product is nearer, for inputs
-# like these.
+# The weights are **further** from the original weights than with plain rounding; the product is nearer, for
+# inputs like these.
 
 # %% [markdown]
 # ### Optional: on a GPU
@@ -629,11 +626,11 @@ else:
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 3 minutes · 3 points.* The cell shows how each line is read, and that is graded when
+# *difficulty 1 of 3 · 5 minutes · 3 points.* The cell shows how each line is read, and that is graded when
 # you hand in. A field is worth a point; one false sentence costs it. A line that cannot be read waits for a
 # person.
 
-# %% explain="in-few-bits" difficulty=1 minutes=3
+# %% explain="in-few-bits" difficulty=1 minutes=5
 %%explain in-few-bits
 # ### BEGIN SOLUTION
 # axis: the token axis and the output-channel axis may have scales of their own
@@ -660,7 +657,7 @@ check.score()
 # * **Activations do not quantize like weights.** No scale may follow an input channel: smooth it.
 # * **Calibration is not training.** It notes how far numbers reach. What lies beyond is clipped.
 # * **FP8 is not int8.** Its step grows with the value: outliers harm it less.
-# * **Sum in more bits than you multiply.** int8 codes need int32.
+# * **Sum in more bits than you multiply.** Products of int8 codes need int32.
 
 # %% [markdown]
 # Flashcards on inference, for now or for another day. Some belong to other labs:
