@@ -14,7 +14,7 @@
 # how one outlier ruins a matrix, repair it without changing what the model computes, and work out why a
 # decode step gains from fewer bits and a training step does not.
 #
-# **Time** 50 to 70 minutes · **Points** 18, of which 2 are practice (exercise 2) · **Reading**
+# **Time** 65 to 75 minutes · **Points** 18, of which 2 are practice (exercise 2) · **Reading**
 # [Quantization](../../handbook/lab17-quantization.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -73,7 +73,7 @@ print(f"{model.num_parameters():,} parameters; head and embedding share one tabl
 #
 # ### Exercise 1 · The books, before and after
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 8 minutes · 3 points*
 #
 # In section 3, torchao replaces the weights of every linear layer, the head included: one `int8` code for
 # each weight and one `float32` scale for each **row**. Embedding and norms stay in `float32`. **Before you
@@ -83,7 +83,7 @@ print(f"{model.num_parameters():,} parameters; head and embedding share one tabl
 # |---|---|
 # | `linear` | list of the shapes `(rows, columns)` of all linear weights in the layers, **without** the head |
 # | `vocabulary`, `width` | the head is a `(vocabulary, width)` linear weight, the embedding a table of the same shape |
-# | `norms` | number of norm weights, `int` |
+# | `norms` | how many numbers all norms hold together, `int` |
 # | `tied` | whether head and embedding are **one** tensor before quantization, `bool` |
 # | `cache` | bytes of the KV cache before, `int` |
 #
@@ -101,7 +101,7 @@ print(f"{model.num_parameters():,} parameters; head and embedding share one tabl
 # each of their rows, and 4 bytes for each number of norms and embedding. The cache stays the same.
 # </details>
 
-# %% exercise="ledger" provides=["ledger"] difficulty=2 minutes=7
+# %% exercise="ledger" provides=["ledger"] difficulty=2 minutes=8
 def ledger(linear, vocabulary, width, norms, tied, cache):
     """Bytes of weights and cache before and after int8 weights with one float32 scale a row."""
     table = vocabulary * width  # numbers of the head, and of the embedding
@@ -167,7 +167,7 @@ with when_written("ledger"):
 #
 # * the **table**: input and output of every boundary are `float32`, as before. Codes and scales are inside
 #   the layers; between layers nothing is quantized;
-# * the bytes of the **weights**: a little more than a fourth. A part stays `float32`: which tables?
+# * the bytes of the **weights**: a little more than a fourth. A part stays `float32`: which?
 # * the **cache**: not a byte less. Quantizing the weights does not shrink it.
 
 # %% tags=["demo"]
@@ -239,7 +239,7 @@ show_source(
 #
 # ### Exercise 2 · Absmax with group scales
 #
-# *difficulty 2 of 3 · 5 minutes · 2 points*
+# *difficulty 2 of 3 · 6 minutes · 2 points*
 #
 # Write `quantize(w, bits, group)`. Its inverse, `restore(codes, scales)`, is written.
 #
@@ -264,7 +264,7 @@ show_source(
 # them <code>int8</code>, and flatten.
 # </details>
 
-# %% exercise="absmax" provides=["quantize"] difficulty=2 minutes=5
+# %% exercise="absmax" provides=["quantize"] difficulty=2 minutes=6
 def quantize(w, bits, group):
     """Codes (int8) and one float32 scale for each group of neighbors in a row."""
     groups = w.unflatten(-1, (-1, group))  # (rows, columns // group, group)
@@ -309,7 +309,7 @@ check.score()
 # ### Error against group size
 #
 # The largest number of a smaller group is smaller, so its steps are finer; but there are more scales. The
-# next cell shows one matrix of the model in 8, 4 and 3 bits, with 16-bit scales:
+# next cell shows one matrix of the model in 8, 4 and 3 bits. It counts 16 bits for each scale:
 
 # %% tags=["demo"]
 from inferlab.lab.kits.low_bits import error_and_bits
@@ -328,7 +328,7 @@ with when_written("quantize"):
 # %% [markdown]
 # ### Exercise 3 · Find the outlier
 #
-# *difficulty 3 of 3 · 8 minutes · 4 points*
+# *difficulty 3 of 3 · 11 minutes · 4 points*
 #
 # You get a copy of the bundled model, the *suspect*. It computes the same logits, to the last bit. But in 4
 # bits it is much worse than the original `model`. The cause is in a single place, which depends on your name.
@@ -368,11 +368,13 @@ with when_written("quantize"):
 #
 # Each MLP computes `down_proj(silu(gate_proj(x)) * up_proj(x))`. A channel of the MLP is a **row** of
 # `up_proj` and a **column** of `down_proj`. In one layer, one channel was divided by a large number in
-# `up_proj` and multiplied by it in `down_proj`. Finish `find_outlier()`: `place` is a `dict` with `"layer"`
-# and `"channel"`, both `int`. It may compute them, or return what you found.
+# `up_proj` and multiplied by it in `down_proj`. Find it by the *size* of its column: the largest absolute
+# value. Finish `find_outlier()`: `place` is a `dict` with `"layer"` and `"channel"`, both `int`. It may
+# compute them, or return what you found.
 #
-# "Outliers are noise," says a colleague, "clip them." Make one of these changes to that channel of the
-# suspect, in float32. Which leave **every bit** of its logits the same? `kept` is the set of their names.
+# "Outliers are noise," says a colleague, "clip them." Suppose one of these changes were made to that channel
+# of the suspect, in float32. Which would leave **every bit** of its logits the same? `kept` is the set of
+# their names.
 #
 # | name | change |
 # |---|---|
@@ -382,9 +384,9 @@ with when_written("quantize"):
 # | `"move by 10"` | divide the column of `down_proj` by 10, multiply the row of `up_proj` by 10 |
 #
 # <details><summary>Hint 1: a nudge</summary>
-# Compare the columns of each <code>down_proj.weight</code>: the size of a column is its largest absolute
-# value. Divide it by the median size of the columns of its matrix. In trained matrices, as in
-# <code>healthy</code>, some columns have two to eight times the median. Look for one that has far more.
+# Compare the columns of each <code>down_proj.weight</code>: divide the size of a column by the median size of
+# the columns of its matrix. In trained matrices, as in <code>healthy</code>, some columns have two to eight
+# times the median. Look for one that has far more.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -395,7 +397,7 @@ with when_written("quantize"):
 # divide floating-point numbers without rounding.
 # </details>
 
-# %% exercise="outlier" provides=["find_outlier", "kept"] difficulty=3 minutes=8
+# %% exercise="outlier" provides=["find_outlier", "kept"] difficulty=3 minutes=11
 def find_outlier():
     """The layer and the channel whose column of down_proj stands out."""
     best, place = 0.0, {}
@@ -439,11 +441,11 @@ check.score()
 # %% [markdown]
 # ### Clip or move
 #
-# The next cell clips all `down_proj` matrices of the original model and the suspect, without quantization.
+# The next cell clips all `down_proj` matrices of the original model and of the suspect, without quantization.
 
 # %% tags=["demo"]
 for name, candidate in (("model", healthy), ("suspect", suspect)):
-    clipped = copy.deepcopy(candidate)
+    clipped = copy.deepcopy(candidate)  # in the end, the suspect's
     for layer in clipped.model.layers:
         down = layer.mlp.down_proj.weight
         down.copy_(down.clamp(-down.abs().amax(0).median() * 4, down.abs().amax(0).median() * 4))
@@ -454,7 +456,7 @@ for name, candidate in (("model", healthy), ("suspect", suspect)):
 # Clipping the original costs very little. In the suspect, the outlier belongs to a channel that the model
 # uses: its logits are off before any bit is saved. But the size of a channel can be **moved**: from a column
 # of `down_proj` to the row of `up_proj` for the same channel. `migrate` does it to every column of more than
-# twice the median size. Lab 24 does the same with activations.
+# twice the median size.
 
 # %% tags=["demo"]
 def migrate(up, down):
@@ -486,18 +488,19 @@ with when_written("quantize"):
 # %% [markdown]
 # ### Exercise 4 · The cache has a ledger of its own
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 8 minutes · 3 points*
 #
 # Four numbers on paper. First the **weights** in 4 bits. Bits for each weight, with its share of the scale:
 #
 # * `books["packed"]`: two codes in each byte, groups of 32, a 16-bit scale for each group;
-# * `books["unpacked"]`: each code in an `int8`, groups of 32, a `float32` scale for each group. (So does
-#   torchao's portable int4 format; only formats for special kernels pack.)
+# * `books["unpacked"]`: each code in an `int8`, groups of 32, a `float32` scale for each group.
+#   (torchao's portable int4 format stores them so; only formats for special kernels pack.)
 #
 # Then the **cache** of an imagined run, with codes in `int8` (one byte each) and a *residual* in `float32`
-# (section 4). The prompt becomes codes at once; new tokens join the residual first. The run generates `new`
-# tokens for one sequence: `books["codes"]` (without their scales) and `books["full"]` (the residual) are the
-# bytes held at the end, keys **and** values.
+# (section 4). The prompt becomes codes at once; new tokens join the residual first. With the eighth token
+# there, all become codes, and the residual is empty again. The run generates `new` tokens for one sequence;
+# the last one is never fed back. `books["codes"]` (without their scales) and `books["full"]` (the residual)
+# are the bytes held at the end, keys **and** values.
 
 # %%
 v = lab.variant(8)
@@ -507,9 +510,8 @@ print(paper)
 
 # %% [markdown]
 # <details><summary>Hint 1: a nudge</summary>
-# The weights of a group share the bits of its scale. The last token is never fed back, so <code>new -
-# 1</code> tokens come after the prompt. Each joins the residual. When the residual would reach
-# <code>residual</code> tokens, all tokens become codes and the residual is empty again.
+# The weights of a group share the bits of its scale. <code>new - 1</code> tokens come after the prompt. How
+# many of them came after the residual was last emptied?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -519,7 +521,7 @@ print(paper)
 # values. A code takes 1 byte, a value in full 4.
 # </details>
 
-# %% exercise="books" provides=["books"] difficulty=2 minutes=6
+# %% exercise="books" provides=["books"] difficulty=2 minutes=8
 books = {}
 # books["packed"], books["unpacked"]    bits that a weight takes
 # books["codes"], books["full"]         bytes
@@ -554,8 +556,8 @@ with check.part("all four numbers are there (graded when you hand it in)", weigh
 check.score()
 
 # %% [markdown]
-# Now for real: the model in 4 bits as torchao stores it, and `small_cache`, a subclass of the class of
-# section 4 with absmax scales, after the run of section 3.
+# Now for real: the model in 4 bits as torchao stores it, and what `small_cache` (the class of section 4 with
+# absmax scales) holds after the same run as in section 3.
 
 # %% tags=["demo"]
 from inferlab.lab.kits.low_bits import int4_weights
@@ -577,19 +579,19 @@ print("the same tokens:", torch.equal(small_tokens, float_tokens))
 # %% [markdown]
 # ### Exercise 5 · Who gains?
 #
-# *difficulty 2 of 3 · 5 minutes · 2 points*
+# *difficulty 2 of 3 · 6 minutes · 2 points*
 #
 # On a device that does `flops` operations and reads or writes `bandwidth` bytes a second, a step takes at
 # least $\max(\text{FLOPs}/\text{flops},\ \text{bytes}/\text{bandwidth})$. Quantized weights are restored
-# before they are multiplied, so the FLOPs stay the same: only the bytes shrink. For `n` weights and a step
-# over `tokens` tokens, without cache and activations:
+# before they are multiplied. We leave that work out: the FLOPs stay the same, and only the bytes shrink. For
+# `n` weights and a step over `tokens` tokens, without cache and activations:
 #
 # | step | FLOPs | bytes |
 # |---|---|---|
 # | decode | `2 * n * tokens` | the weights once: `n * bits / 8` |
 # | training | `6 * n * tokens` | the weights twice: `2 * n * bits / 8`; gradients: `4 * n`; the optimizer's moments and the master weights, read and written: `24 * n` |
 #
-# **How many times as fast** is the least time with 4-bit weights as with 16-bit weights? Take `n` = 8e9, 800
+# **By what factor** does the least time shrink from 16-bit to 4-bit weights? Take `n` = 8e9, 800
 # TFLOP/s and 4 TB/s: `gains["one"]`, decode of one sequence; `gains["some"]`, decode of `some` sequences
 # (next cell); `gains["many"]`, decode of 512; `gains["training"]`, a training step of 8,192 tokens.
 #
@@ -608,7 +610,7 @@ print("some =", some)
 # Training: 0.49 s of arithmetic, far more than its bytes.
 # </details>
 
-# %% exercise="gains" provides=["gains"] difficulty=2 minutes=5
+# %% exercise="gains" provides=["gains"] difficulty=2 minutes=6
 gains = {}
 # gains["one"], gains["some"], gains["many"], gains["training"]    least time with 16 bits over that with 4
 
@@ -652,10 +654,10 @@ check.score()
 # %% [markdown]
 # A decode step of one sequence has 1 FLOP per byte with 16-bit weights and 4 with 4-bit weights. A training
 # step over 8,192 tokens has about 1,500, far above the *ridge* of 200 (800 TFLOP/s over 4 TB/s): a step's
-# bytes do not depend on the tokens, its FLOPs do. So fewer bits save time in inference, and in training only
-# memory. And training **changes** the weights, a little at a time: if only codes were kept, an update of less
-# than half a step would be rounded away. So low-precision training keeps `float32` master weights, which add
-# up small updates until a code changes.
+# bytes do not depend on the tokens, its FLOPs do. So fewer bits save time in a decode step of few sequences;
+# in training they save only memory. And training **changes** the weights, a little at a time: if only codes
+# were kept, an update of less than half a step would be rounded away. So low-precision training keeps
+# `float32` master weights, which add up small updates until a code changes.
 
 # %% tags=["demo"]
 from inferlab.lab.kits.decode.roofline import Cost, Dot, Rates, roofline
@@ -671,23 +673,23 @@ roofline(device, dots, title="Fewer bits move decode up the roof; training was a
 # ## 6 · Explain
 #
 # A colleague says: "We quantized the weights to int8, so now twice as many requests fit beside each other."
-# Say what was really quantized in the `int8` run of section 3. In `state`, `axis` and `trade-off` you write
-# short sentences, one a line, from the tables below: an entry of `who`, a verb, then an entry from that
-# verb's row and, if you like, entries of a row `may follow`. An example: `the activations stay float32`. In
-# `cache:` you type the bytes of the KV cache after the int8 run, with a unit (section 3 prints them). Lines
-# that begin with `#` are notes of your own.
+# Say what was really quantized in the `int8` run of section 3. `state`, `axis` and `trade-off` ask for two
+# things each; the tables below say which. Write short sentences, one a line: an entry of `who`, a verb, then
+# an entry from that verb's row and, if you like, entries of a row `may follow`. An example: `the activations
+# stay float32`. In `cache:` you type the bytes of the KV cache after the int8 run, with a unit (section 3
+# prints them). Lines that begin with `#` are notes of your own.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 8 minutes · 4 points, one a field.* When you run the
+# *difficulty 2 of 3 · 10 minutes · 4 points, one a field.* When you run the
 # cell, it shows how it reads each line. That reading is graded when you hand in. One false sentence in a
 # field costs the field's point, so write only what you know. A line that the cell cannot read is judged by a
 # person.
 
-# %% explain="what-shrank" difficulty=2 minutes=8
+# %% explain="what-shrank" difficulty=2 minutes=10
 %%explain what-shrank
 # ### BEGIN SOLUTION
 # state: the weights of linear layers become int8 codes with scales
@@ -747,8 +749,7 @@ check.score()
 # * **Fewer bits are not always faster.** They save bytes. That saves time if a step waits for bytes (a large
 #   model, few sequences). If it waits for arithmetic or launches, restoring the weights is only extra work.
 # * **Training gains no time from it**: thousands of tokens share each weight that is read, and the
-#   optimizer's state is larger than the weights. With codes alone, an update below half a step is rounded
-#   away.
+#   optimizer's state is larger than the weights.
 #
 # Say it aloud, as in an interview: what is stored, along which axis a scale is shared, what an outlier does,
 # whether each method changes weights or cache, and in which regime it saves time.
