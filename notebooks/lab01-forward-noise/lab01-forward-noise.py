@@ -3,7 +3,7 @@
 #
 # A diffusion model is trained on pictures with noise in them. In this lab you add the noise: you make
 # training examples with a real `StableDiffusionPipeline`, measure how much of a picture is left at each
-# level, and find out why a colleague's training pairs teach nothing.
+# level, and find out why a colleague's training pairs teach the wrong thing.
 #
 # **Time** 35 to 45 minutes without the reading · **Points** 12, of which 3 are practice (exercise 2) ·
 # **Reading** [Forward noise](../../handbook/lab01-forward-noise.md) in the handbook, before you start
@@ -77,7 +77,8 @@ for t in (0, 250, 500, 750, 999):
 # *difficulty 1 of 3 · 4 minutes · 3 points*
 #
 # **Before you run anything further**, write a function that says what a *trace* of such a step will show: a
-# record of every call, with its inputs and outputs. It is graded on steps that this notebook never makes.
+# record of every call, with its inputs and outputs. It is graded on training steps that this notebook never
+# makes.
 #
 # | argument | meaning |
 # |---|---|
@@ -171,8 +172,7 @@ check.score()
 # %% [markdown]
 # ### One picture, many noise levels
 #
-# The same picture and the same noise at six levels. (To look at noisy latents we decode them. Training
-# never does.)
+# The same picture and the same noise at six levels, decoded.
 
 # %% tags=["demo"]
 from inferlab.lab import filmstrip
@@ -190,7 +190,7 @@ labels = [f"t = {t}" for t in levels.tolist()]
 filmstrip(picture(noisy), labels, "One picture gives an example at every level")
 
 # %% [markdown]
-# So `t` does not count pictures. One picture gives examples at a thousand levels.
+# One picture gives examples at a thousand levels.
 
 # %% [markdown]
 # ## 4 · Read
@@ -316,7 +316,7 @@ SCHEDULES = {
     "cosine": {"beta_schedule": "squaredcos_cap_v2"},
     "scaled linear (SD 1.5)": {"beta_schedule": "scaled_linear",
                                "beta_start": 0.00085, "beta_end": 0.012},
-}
+}  # the fourth is made by you
 
 
 def all_tables():
@@ -335,8 +335,8 @@ with when_written("snr", "zero_terminal"):
     display(levels_over_t(curves, "The same t is another noise level in every schedule"))
 
 # %% [markdown]
-# At one row, schedules differ by a factor of more than ten. Now look at the **right-hand end**. Is the last
-# `t` pure noise?
+# At one row, their signal-to-noise ratios differ by a factor of more than ten. Now look at the **right-hand
+# end**. Is the last `t` pure noise?
 
 # %% tags=["demo"]
 with when_written("zero_terminal"):
@@ -344,15 +344,16 @@ with when_written("zero_terminal"):
         print(f"{name:23s} weight of the picture at the last t: {values[-1] ** 0.5:.5f}")
 
 # %% [markdown]
-# Only where that weight is 0. With Stable Diffusion's schedule, some of the picture is left, and the network
-# learns to use it: mostly the average color. When a picture is *made*, the loop starts from noise alone, and
-# the network takes that noise's average, a medium grey, for the picture's. So such models hardly ever draw a
-# black night. Zero-terminal schedules repair that ([Lin et al.](https://arxiv.org/abs/2305.08891)).
+# The last `t` is pure noise only where that weight is 0. With Stable Diffusion's schedule, some of the
+# picture is left, and the network learns to use it: mostly the average color. When a picture is *made*, the
+# loop starts from noise alone, and the network takes that noise's average, a medium grey, for the picture's.
+# So such models hardly ever draw a black night. Zero-terminal schedules repair that ([Lin et
+# al.](https://arxiv.org/abs/2305.08891)).
 
 # %% [markdown]
-# ### Exercise 3 · Training pairs that teach nothing
+# ### Exercise 3 · Training pairs that teach the wrong thing
 #
-# *difficulty 3 of 3 · 6 minutes · 3 points*
+# *difficulty 3 of 3 · 8 minutes · 3 points*
 #
 # A colleague has read that noise is added step after step, and has written just that. A `beta` is the share
 # of noise (squared weight) that one step adds.
@@ -362,7 +363,7 @@ def colleague_pair(clean, noise, timesteps, betas):
     """Noisy latents at each sample's timestep, and what the network should answer."""
     rows = []
     for x, eps, t in zip(clean, noise, timesteps.tolist(), strict=True):
-        for beta in betas[:t]:
+        for beta in betas[:t + 1]:
             x = (1 - beta).sqrt() * x + beta.sqrt() * eps
         rows.append(x)
     return torch.stack(rows), noise
@@ -388,7 +389,7 @@ look_at("colleague", *colleague_pair(clean.float(), noise.float(), timesteps, be
 
 # %% [markdown]
 # "I see," says the colleague. "I must draw *fresh* noise in each step." The standard deviation would then be
-# right. But which noise would be in $x_t$, and which one would be returned as the target?
+# right. But which noise would be in $x_t$, and which one would be the target? Such pairs teach nothing.
 #
 # Write `training_pair` for a network that answers with the noise. It returns the tuple `(x_t, target)`, two
 # tensors shaped like `clean`. `clean` and `noise` are `(B, C, H, W)`; `timesteps` is `(B,)`, `int64`, because
@@ -406,7 +407,7 @@ look_at("colleague", *colleague_pair(clean.float(), noise.float(), timesteps, be
 # <code>noise</code> that was handed in. That noise is the target, too.
 # </details>
 
-# %% exercise="training-pair" provides=["training_pair"] difficulty=3 minutes=6
+# %% exercise="training-pair" provides=["training_pair"] difficulty=3 minutes=8
 def training_pair(clean, noise, timesteps, betas):
     """(x_t, target) of a batch."""
     alphas_cumprod = torch.cumprod(1 - betas, dim=0)
@@ -468,8 +469,8 @@ def translate_to(wanted, output, spoken, x_t, signal, sigma):
 
 # %% [markdown]
 # **Translate one answer.** At some place `x_t` is 1.0, with a `signal` of 0.8 and a `sigma` of 0.6. The cell
-# says which clean latent a network means that speaks `epsilon` and answers 0.5. Change it: what does a network
-# mean that speaks `v_prediction` and answers **0.2**? Keep that number for section 6.
+# says which clean latent a network means that speaks `epsilon` and answers 0.5. Change it: what does a
+# network mean that speaks `v_prediction` and answers **0.2**? Keep that number for section 6.
 
 # %% tags=["demo"]
 print(translate_to("sample", 0.5, "epsilon", 1.0, signal=0.8, sigma=0.6))
@@ -490,8 +491,9 @@ filmstrip(shown, names, "An answer about the noise is a guess of the picture")
 # At 60 the guess is the picture. At 940 it is an average of all that the caption allows: one answer is not
 # yet a picture (lab 02).
 #
-# The `ValueError`: at a zero-terminal schedule's last `t`, $x_t$ *is* the noise. There the answer `epsilon`
-# only repeats the input. So models for such schedules speak another language, in practice `v_prediction`.
+# `translate_to` refuses what is not determined: at a zero-terminal schedule's last `t`, $x_t$ *is* the noise,
+# and the answer `epsilon` only repeats it. So models for such schedules speak another language, in practice
+# `v_prediction`.
 
 # %% [markdown]
 # ## 6 · Explain
@@ -506,11 +508,11 @@ filmstrip(shown, names, "An answer about the noise is a guess of the picture")
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# *difficulty 1 of 3 · 6 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
 # that the cell cannot read is graded by a person.
 
-# %% explain="one-example" difficulty=1 minutes=5
+# %% explain="one-example" difficulty=1 minutes=6
 %%explain one-example
 # ### BEGIN SOLUTION
 # example: add_noise mixes the noise into the latents in one sum
@@ -553,17 +555,16 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# * **Noising is not the generator.** It is two weights and a sum. Pictures are made by the loop of labs 02
-#   and 04, which goes the other way and needs the network.
+# * **Noising is not the generator.** It is two weights and a sum. The loop of labs 02 and 04 makes pictures.
 # * **`t` is a row of a table.** It counts neither pictures nor steps. In another schedule the same row is
 #   another noise level; compare signal-to-noise ratios instead.
 # * **Noise is not added step after step.** Many small steps with fresh noise reach the same level, but then
-#   nobody knows the noise in $x_t$.
+#   no tensor that you drew is the noise in $x_t$.
 # * **The last `t` need not be pure noise.** The table's last entry says how much is left.
 # * **Diffusion and flow matching mix the same two things.** At the same ratio of the weights, the two
 #   mixtures differ only in size.
-# * **Four languages, one content.** With $x_t$, each answer can be translated, but for `epsilon` at pure
-#   noise.
+# * **Four languages, one content.** With $x_t$, each answer can be translated, except `epsilon` at pure noise
+#   and `sample` at none.
 
 # %% [markdown]
 # Flashcards on diffusion, for now or for another day. Some belong to later labs:
