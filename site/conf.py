@@ -72,6 +72,9 @@ html_theme_options = {
         "color-accent": "#b34700",
         "color-accent-soft": "#fdeadb",
         "color-blue-soft": "#e6eef7",
+        "color-edge": "#1a233033",
+        "color-api-name": "var(--color-brand-content)",
+        "color-api-pre-name": "var(--color-foreground-secondary)",
     },
     "dark_css_variables": {
         "color-background-primary": "#10151c",
@@ -92,5 +95,6 @@ html_theme_options = {
         "color-accent": "#ff9b57",
         "color-accent-soft": "#3a2618",
         "color-blue-soft": "#1c2c40",
+        "color-edge": "#000000aa",
     },
 }

@@ -22,12 +22,15 @@ PAGE = ROOT / "handbook" / "gpu-numbers.md"
 HEAD = """\
 # The course on a GPU: numbers
 
-This page is made by `python -m ci.gpu.page` from the runs under `ci/results/`. Do not edit it. `make bench-gpu` measures
-your card and writes a run of its own; then make the page again.
-
 A number without its card, versions and spread means little. Each section names its run; the table lists the runs.
 Medians are given; the runs hold least, greatest and count. Weights are random at full size: shapes, bytes and times are
 real, pictures and texts are not.
+"""
+FOOT = """
+---
+
+This page is made by `python -m ci.gpu.page` from the runs under `ci/results/`. Do not edit it. `make bench-gpu` measures
+your card and writes a run of its own; then make the page again.
 """
 
 
@@ -333,7 +336,7 @@ def page(folder: Path = RESULTS) -> str:
             else:
                 body = write(data) + (traced_elsewhere(folder, name) if part == "trace" else "")
             text += (f"\n**{cards[name]}**, run {name}.\n\n" if name else "\n") + body
-    return text
+    return text + FOOT
 
 
 def main(argv: list[str] | None = None) -> int:

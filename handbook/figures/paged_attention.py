@@ -73,26 +73,32 @@ def numbers() -> dict[str, str]:
 
 def draw(path: Path) -> None:
     """Three requests, their tables, and the pool: where each page lies, and which blocks have two owners."""
-    colors = {"A": "#1b3a5c", "B": "#5b8db8", "C": "#7a8b99"}
+    colors = {"A": "#1b3a5c", "B": "#5b8db8", "C": "#9fc0da"}
     owners = {block: [r for r, (_, table) in REQUESTS.items() if block in table] for block in range(8)}
+
+    def fill(block: int) -> dict[str, str]:
+        """A block looks the same in the pool and in each table that names it."""
+        if len(owners[block]) > 1:
+            return {"facecolor": "#d55e00", "hatch": "//"}
+        return {"facecolor": colors[owners[block][0]] if owners[block] else "white"}
+
     fig, axis = plt.subplots(figsize=(7.4, 3.5))
     for block in range(8):
         x = block * 1.15
-        shade = "white" if not owners[block] else colors[owners[block][0]] if len(owners[block]) == 1 else "#d55e00"
-        axis.add_patch(Rectangle((x, 0), 1, 0.8, facecolor=shade, edgecolor="0.4", hatch="//" if len(owners[block]) > 1 else ""))
+        axis.add_patch(Rectangle((x, 0), 1, 0.8, edgecolor="0.4", **fill(block)))
         axis.text(x + 0.5, -0.3, f"block {block}", ha="center", fontsize=8)
         axis.text(x + 0.5, -0.62, f"{len(owners[block])} refs", ha="center", fontsize=7.5, color="0.4")
     for row, (request, (filled, table)) in enumerate(REQUESTS.items()):
-        y = 2.1 + 1.05 * (2 - row)
-        axis.text(-0.25, y + 0.3, f"{request}: {filled} positions", ha="right", va="center", fontsize=9)
+        y = 1.75 + 1.05 * (2 - row)
+        axis.text(-0.25, y + 0.22, f"{request}: {filled} positions", ha="right", va="center", fontsize=9)
         for k, block in enumerate(table):
             x = k * 1.9
             used = min(PAGE, filled - k * PAGE)
-            axis.add_patch(Rectangle((x, y), 1.6, 0.6, facecolor="white", edgecolor="0.4"))
-            axis.add_patch(Rectangle((x, y), 1.6 * used / PAGE, 0.6, facecolor=colors[request], edgecolor="0.4", alpha=0.35))
-            axis.text(x + 0.8, y + 0.3, f"page {k} → {block}", ha="center", va="center", fontsize=8)
+            axis.add_patch(Rectangle((x, y), 1.6, 0.45, facecolor="white", edgecolor="0.4"))
+            axis.add_patch(Rectangle((x, y), 1.6 * used / PAGE, 0.45, edgecolor="0.4", **fill(block)))
+            axis.text(x, y + 0.63, f"page {k} → {block}", va="center", fontsize=8)
     axis.text(-0.25, 0.4, "the pool", ha="right", va="center", fontsize=9)
-    axis.set(xlim=(-2.6, 9.3), ylim=(-0.9, 5.1))
+    axis.set(xlim=(-2.6, 9.3), ylim=(-0.9, 4.8))
     axis.set_axis_off()
     axis.set_title("The tables know the order; the blocks lie anywhere", loc="left", fontsize=11, fontweight="bold")
     save_svg(fig, path)

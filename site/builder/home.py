@@ -24,6 +24,8 @@ TRY = {
     "Flashcards": ("cards", "The same questions, asked on the days on which they are due."),
 }
 """Name -> (page, what is there)."""
+FRAMES = (0, 1, 2, 3, 4, 7, 10)
+"""Steps of the film that the page shows, the result last; a phone shows every second one."""
 LOOK_UP = {
     "Words": "glossary",
     "GPU numbers": "gpu-numbers",
@@ -41,7 +43,7 @@ def write_home(course: Course, order: list[Entry], cards: list[str], film: Film,
     tracks = in_tracks(order)
     tries = [(page, name, says) for name, (page, says) in TRY.items()]
     html = filled(
-        "home", film=film, numbers=numbers, lines=one_line(course), cards=cards, tracks=tracks, tries=tries
+        "home", film=film, frames=FRAMES, numbers=numbers, lines=one_line(course), cards=cards, tracks=tracks, tries=tries
     )
     trees = [
         tree({short_title(entry): f"handbook/{entry.lab}" for entry in labs}, part) for part, labs in tracks

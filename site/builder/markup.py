@@ -29,6 +29,10 @@ written; a column's heading without words; tables and code that scroll but that 
 outside of all landmarks."""
 
 
+CODE = re.compile(r'<code class="(docutils literal notranslate)">(?=(?:<[^>]+>|&\w+;|[^<&]){1,24}</code>)')
+"""A few letters of code, which stay on one line."""
+NUMBER = re.compile(r"<td>(?=<p>[-+−–≈<>~]?\d[\d.,  ]*(?:[%×]|[A-Za-z/µ]{1,6})?</p></td>)")
+
 PART = re.compile(
     r'<p class="caption"><span class="caption-text">(?P<name>[^<]+)</span></p>\n(?P<pages><ul.*?)'
     r'(?=\n<p class="caption">|\n\n</div>)',
@@ -55,5 +59,7 @@ def mend(out: Path) -> None:
         text = path.read_text("utf-8")
         for wrong, right in MENDED.items():
             text = text.replace(wrong, right)
+        text = CODE.sub(r'<code class="\1 short">', text)
+        text = NUMBER.sub('<td class="number">', text)
         text = SIDEBAR.sub(lambda found: PART.sub(_folded, found[0]), text)
         path.write_text(text, "utf-8")

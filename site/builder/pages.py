@@ -26,10 +26,14 @@ from .plots import with_plots
 
 LINE = re.compile(r"^\| \[[^\]]+\]\((?P<page>[\w-]+)\.md\) \| [^|]+ \| (?P<line>.+) \|$", re.M)
 MYTH = re.compile(r'^- \*\*"(?P<claim>.+?)"\*\* (?P<truth>.+?)(?=\n- \*\*|\n\n|\Z)', re.M | re.S)
+SETUP = 3
+"""Every notebook begins with so many cells of code that set it up: parameters, `start`, imports."""
 DECKS = ("diffusion", "inference")
 LINK = re.compile(
     r"\[(?P<label>[^\]]+)\]\((?P<target>(?!https?:)[^)\s#]+\.(?:md|ipynb|csv|svg|py|toml))(?P<anchor>#[^)]*)?\)"
 )
+NAME = re.compile(r"(?<![\w$./])[A-Za-z]\w*_\w+(?:\.\w+)*(?![\w$]|[^<]*</code>)")
+"""A name of code that a card does not mark as such."""
 MOVED = {
     "release/start-here.ipynb": "index.md",
     "handbook/README.md": "index.md",
@@ -129,10 +133,11 @@ def steps_bar(course: Course, entry: Entry, now: str) -> str:
     return f"""\
 <nav class="steps" aria-label="This lab" data-lab="{entry.lab}">
 <a href="../handbook/{entry.lab}.html" data-step="read"{current["read"]}><b>Read</b>
-<small>the handbook</small></a>
-<a href="../labs/{entry.lab}.html" data-step="done"{current["do"]}><b>Do</b><small>{minutes}</small></a>
-<a href="{colab[1]}"><b>Open in Colab</b><small>a GPU, if you like</small></a>
-<a href="../_static/labs/{entry.lab}.ipynb" download><b>Download</b><small>the notebook</small></a>
+<small>handbook</small></a>
+<a href="../labs/{entry.lab}.html" data-step="done"{current["do"]}><b>Do</b>
+<small>{minutes}</small></a>
+<a href="{colab[1]}"><b>Open in Colab</b></a>
+<a href="../_static/labs/{entry.lab}.ipynb" download><b>Download</b></a>
 </nav>
 """
 
@@ -148,25 +153,41 @@ def handbook_page(course: Course, entry: Entry, text: str) -> str:
 
 
 def lab_page(course: Course, entry: Entry, notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """The released notebook as a page: the bar under its title, long checks folded, links to the site's own
-    pages."""
-    cells = []
+    """The released notebook as a page: the bar under its title, what sets it up and its checks folded,
+    links to the site's own pages."""
+    cells: list[nbformat.NotebookNode] = []
+    setup: list[nbformat.NotebookNode] = []
     for cell in notebook.cells:
         if cell.get("id") == "neighbours" or "bootstrap" in cell.metadata.get("tags", []):
+            continue
+        if cell.cell_type == "code" and len(setup) < SETUP:
+            setup.append(cell)
+            if len(setup) == 1:
+                cells.append(cell)
             continue
         if cell.cell_type == "markdown":
             cell.source = linked(
                 cell.source, f"release/{entry.lab}/{entry.lab}.ipynb", f"labs/{entry.lab}.ipynb"
             )
-        if cell.metadata.get("jupyter", {}).get("source_hidden"):
-            cell.metadata.setdefault("tags", []).append("hide-input")
-        if cell.cell_type == "code" and cell.source.startswith("%%explain"):
-            cell.metadata["tags"] = [*cell.metadata.get("tags", []), "explain"]
+        told = cell.metadata.get("inferlab", {})
+        if cell.metadata.get("jupyter", {}).get("source_hidden") or told.get("check"):
+            fold(cell, f"check of {told['of']}" if told.get("check") else "source")
+        for kind in ("exercise", "explain"):
+            if kind in told:
+                cell.metadata["tags"] = [*cell.metadata.get("tags", []), kind]
         cells.append(cell)
+    setup[0].source = "\n\n".join(cell.source for cell in setup)
+    fold(setup[0], f"setup, {len(setup)} cells")
     title, _, rest = cells[0].source.partition("\n")
     cells[0].source = f"{title}\n\n{steps_bar(course, entry, 'do')}\n{rest}"
     notebook.cells = cells
     return notebook
+
+
+def fold(cell: nbformat.NotebookNode, name: str) -> None:
+    """Let a cell open on a click on its name."""
+    cell.metadata["tags"] = [*cell.metadata.get("tags", []), "hide-input"]
+    cell.metadata["mystnb"] = {"code_prompt_show": f"Show the {name}", "code_prompt_hide": f"Hide the {name}"}
 
 
 def to_download(course: Course, entry: Entry) -> nbformat.NotebookNode:
@@ -191,6 +212,7 @@ def marked(text: str) -> str:
     """The few marks that cards and misunderstandings use, as HTML: code, bold, emphasis, links' words."""
     text = escape(" ".join(text.split()), quote=False)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    text = NAME.sub(r"<code>\g<0></code>", text.replace("alpha_bar", "ᾱ"))
     text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
     text = re.sub(r"(?<![\w*])\*([^*]+)\*(?!\w)", r"<em>\1</em>", text)
     return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)

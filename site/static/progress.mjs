@@ -67,7 +67,7 @@ function markButton(steps) {
     show();
   });
   show();
-  steps.after(button);
+  steps.append(button);
 }
 
 function onHome(place) {

@@ -5,6 +5,7 @@ const parts = {
   "#player": "./player/ui.mjs",
   "#model": "./model/ui.mjs",
   "#deck": "./cards.mjs",
+  ".filter": "./filter.mjs",
   "nav.steps, .progress": "./progress.mjs",
 };
 

@@ -142,6 +142,25 @@ def test_the_map_fits_and_points_out_what_a_concept_rests_on(site, tab, width):
     assert max(boxes) <= width
 
 
+def test_what_sets_a_notebook_up_opens_on_a_click(site, tab):
+    page = tab().open("labs/lab04-scheduler-loop.html")
+    setup = page.locator("details", has_text="Show the setup, 3 cells")
+    assert not setup.locator("pre").is_visible()
+    setup.locator("summary").click()
+    assert "LEARNER" in setup.inner_text() and "start(" in setup.inner_text()
+    assert page.locator("summary", has_text="Show the check of ").count() >= 5
+
+
+def test_a_word_of_the_explanations_is_found_by_its_letter_and_by_typing(site, tab):
+    page = tab().open("glossary.html")
+    page.click(".letters >> text=U")
+    assert "UNet" in page.locator(page.url[page.url.index("#") :]).locator("xpath=ancestor::td").inner_text()
+    rows = page.locator("table tbody tr")
+    page.fill(".filter input", "scheduler")
+    shown = [row for row in rows.all() if row.is_visible()]
+    assert 0 < len(shown) < rows.count() and all("scheduler" in row.inner_text().lower() for row in shown)
+
+
 def test_search_finds_a_word_of_a_lab(site, tab):
     page = tab().open("search.html?q=rotary")
     page.wait_for_selector("#search-results li a")

@@ -68,13 +68,27 @@ function places(field) {
   return [...found];
 }
 
+// A round distance between marks, 1, 2 or 5 times a power of ten, for about so many of them up to `most`.
+function roundStep(most, count) {
+  const least = most / count;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return power * [1, 2, 5, 10].find((times) => times * power >= least * 0.999);
+}
+
+// One of the unit in which a number is written.
+function unitOf(value, kind, binary) {
+  if (kind === "share") return 0.01;
+  const base = kind === "bytes" && binary ? 1024 : 1000;
+  return base ** Math.floor(Math.log(value) / Math.log(base) + 1e-9);
+}
+
 function drawCurve(form, compute, given, binary) {
   const svg = form.querySelector(".curve svg");
   const field = input(form, form.elements.against.value);
   const out = form.elements.shown.selectedOptions[0];
   const xs = places(field);
   const points = xs.map((x) => [x, compute({ ...given, [field.name]: x })[out.value]]).filter(([, y]) => Number.isFinite(y));
-  const [width, height, left, right, top, bottom] = [svg.clientWidth || 640, 260, 78, 14, 16, 34];
+  const [width, height, left, right, top, bottom] = [svg.clientWidth || 640, 260, 78, 14, 16, 46];
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   const most = Math.max(...points.map(([, y]) => y)) || 1;
   const low = xs[0];
@@ -82,16 +96,18 @@ function drawCurve(form, compute, given, binary) {
   const toX = (x) => left + ((width - left - right) * (x - low)) / (high - low);
   const toY = (y) => height - bottom - ((height - top - bottom) * y) / most;
   const parts = [];
-  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
-    const y = toY(most * share);
-    parts.push(element("line", { x1: left, x2: width - right, y1: y, y2: y, class: share ? "grid" : "axis" }));
-    parts.push(element("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, format(most * share, out.dataset.kind, binary)));
+  const unit = unitOf(most, out.dataset.kind, binary);
+  const upStep = roundStep(most / unit, 4) * unit;
+  for (let at = 0; at <= most * 1.001; at += upStep) {
+    const y = toY(at);
+    parts.push(element("line", { x1: left, x2: width - right, y1: y, y2: y, class: at ? "grid" : "axis" }));
+    parts.push(element("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, at ? format(at, out.dataset.kind, binary) : "0"));
   }
-  for (const share of [0, 0.5, 1]) {
-    const x = low + (high - low) * share;
-    const anchor = ["start", "middle", "end"][share * 2];
-    parts.push(element("text", { x: toX(x), y: height - 10, "text-anchor": anchor }, format(x, "ratio")));
+  const step = roundStep(high - low, width < 420 ? 3 : 6);
+  for (let at = Math.ceil(low / step) * step; at <= high + step / 1000; at += step) {
+    parts.push(element("text", { x: toX(at), y: height - 26, "text-anchor": "middle" }, format(Number(at.toPrecision(12)), "ratio")));
   }
+  parts.push(element("text", { x: width - right, y: height - 6, "text-anchor": "end" }, form.elements.against.selectedOptions[0].textContent));
   parts.push(element("path", { d: points.map(([x, y], n) => `${n ? "L" : "M"}${toX(x).toFixed(1)} ${toY(y).toFixed(1)}`).join(""), class: "line" }));
   const now = given[field.name];
   if (now >= low && now <= high) parts.push(element("circle", { cx: toX(now), cy: toY(compute(given)[out.value]), r: 5, class: "now" }));

@@ -153,7 +153,7 @@ function drawTimeline() {
       pen.fillStyle = chosen || one.level % 2 ? paper : ink;
       const left = Math.max(from, 0) + 5;
       const room = Math.floor((Math.min(to, width) - left) / 6.4);
-      if (room > 3) pen.fillText(one.name.slice(0, room), left, top + 14);
+      if (room > 5) pen.fillText(one.name.length > room ? `${one.name.slice(0, room - 1)}…` : one.name, left, top + 14);
     }
   };
   for (const one of state.trace.boundaries) draw(one, one.start, one.end, one.level);
@@ -191,12 +191,19 @@ function drawDifferences() {
   const panel = get(".differences");
   panel.hidden = !state.second;
   if (!state.second) return;
-  const rows = differences(state.trace, state.second);
-  get(".differences h2").textContent = `${rows.length.toLocaleString("en-US")} differences to ${state.second.file || state.second.title}`;
+  const all = differences(state.trace, state.second);
+  const rows = [];
+  for (const row of all) { // what differs in the same way in every step is one line
+    const same = [row.key.replace(/ #\d+$/, ""), row.what, row.first, row.second].join("\n");
+    const before = rows.find((one) => one.same === same);
+    if (before) before.times += 1;
+    else rows.push({ ...row, same, times: 1 });
+  }
+  get(".differences h2").textContent = `${all.length.toLocaleString("en-US")} differences to ${state.second.title}`;
   const body = get(".differences tbody");
   body.replaceChildren(...rows.slice(0, 500).map((row) => {
     const line = document.createElement("tr");
-    for (const text of [row.key, row.what, row.first, row.second]) {
+    for (const text of [row.times > 1 ? `${row.key} and ${row.times - 1} more` : row.key, row.what, row.first, row.second]) {
       const one = document.createElement("td");
       one.textContent = text;
       line.append(one);

@@ -273,7 +273,7 @@ class Check:
     # -- the end --------------------------------------------------------------------------------------------
     @property
     def needs_review(self) -> bool:
-        """Whether a person must look: a slot that said so, or a part that did not work."""
+        """Whether a person must look, because a slot said so or a part did not work."""
         return any(p.state in ("review", "broken") for p in self.parts)
 
     def score(self, later: int = 0) -> Score:

@@ -153,12 +153,12 @@ class Boundary:
 
     @property
     def memory(self) -> dict | None:
-        """The allocator's bytes: before, after, change, peak, and whether the peak is exact."""
+        """The allocator's bytes (before, after, change, peak), and whether the peak is exact."""
         return self.probe.get("memory")
 
     @property
     def moved(self) -> dict | None:
-        """For a move: {"module", "from", "to", "dtype_from", "dtype_to", "bytes"}; else None."""
+        """What moved, a dict of module, from, to, dtype_from, dtype_to and bytes; None if nothing did."""
         move = self.extra.get("move")
         if not move:
             return None
@@ -180,7 +180,7 @@ class Boundary:
 
     @property
     def kept(self) -> "Kept":
-        """With `trace(..., keep=pattern)`: object with `.inputs` (by name) and `.outputs`, cloned tensors."""
+        """The cloned tensors that `trace(..., keep=pattern)` kept, in `.inputs` by name and in `.outputs`."""
         kept = self.extra.get("kept")
         if not kept:
             raise AttributeError(f"{self.name} kept no tensors: trace it with keep={self.name!r}")

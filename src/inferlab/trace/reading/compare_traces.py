@@ -35,7 +35,7 @@ class Change:
 
     @property
     def span(self) -> str:
-        """The steps in words: "step 3", "steps 1–5", "steps 1, 4", or ""."""
+        """The steps in words, as "step 3", "steps 1–5", "steps 1, 4", or ""."""
         numbers = sorted(set(self.steps))
         if not numbers:
             return ""
