@@ -43,7 +43,14 @@ def write_home(course: Course, order: list[Entry], cards: list[str], film: Film,
     tracks = in_tracks(order)
     tries = [(page, name, says) for name, (page, says) in TRY.items()]
     html = filled(
-        "home", film=film, frames=FRAMES, numbers=numbers, lines=one_line(course), cards=cards, tracks=tracks, tries=tries
+        "home",
+        film=film,
+        frames=FRAMES,
+        numbers=numbers,
+        lines=one_line(course),
+        cards=cards,
+        tracks=tracks,
+        tries=tries,
     )
     trees = [
         tree({short_title(entry): f"handbook/{entry.lab}" for entry in labs}, part) for part, labs in tracks

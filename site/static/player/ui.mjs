@@ -199,7 +199,7 @@ function drawDifferences() {
     if (before) before.times += 1;
     else rows.push({ ...row, same, times: 1 });
   }
-  get(".differences h2").textContent = `${all.length.toLocaleString("en-US")} differences to ${state.second.title}`;
+  get(".differences h2").textContent = `${all.length.toLocaleString("en-US")} differences to ${state.second.label || state.second.file || state.second.title}`;
   const body = get(".differences tbody");
   body.replaceChildren(...rows.slice(0, 500).map((row) => {
     const line = document.createElement("tr");
@@ -246,7 +246,9 @@ async function take(files, second) {
 
 async function fetchRecorded(name, second = false) {
   const answer = await fetch(new URL(`../traces/${name}.json`, import.meta.url));
-  show(readTrace(await answer.text(), `${name}.json`), second);
+  const trace = readTrace(await answer.text(), `${name}.json`);
+  trace.label = get("[name=recorded]").querySelector(`[value="${name}"]`)?.textContent;
+  show(trace, second);
   const asked = location.hash.match(/^#boundary-(\d+)$/);
   if (asked && !second) choose(Number(asked[1]));
 }
