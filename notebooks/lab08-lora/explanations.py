@@ -39,12 +39,6 @@ rank: what a larger rank makes larger, and what it does to a picture
         picture's size / the shape of a fused matrix = fused matrix's shape
     leaves alone = keeps, does not change: the bytes of the factors / the size of the picture / the shape of
         a fused matrix
-price: what fusing does to calls and to memory
-    who: fusing
-    raises: the number of calls = calls / the memory of the UNet = memory
-    lowers = reduces: the number of calls / the memory of the UNet
-    leaves alone: the number of calls / the memory of the UNet
-    ends = stops: the effect of set_adapters = set_adapters / the effect of the caption
 calls: a number
 """)
 
@@ -64,7 +58,7 @@ false: Beside its matrix the adapter is computed anew for each input.
     * | adds to | * | once before the run
 """), "an adapter beside its matrix")
 
-# %% check="words-trade"
+# %% check="words-rank"
 ### FIXTURE words
 
 check.slot(lambda: words.grade(check.explanation("lora-in-words"), "rank", """
@@ -79,20 +73,6 @@ false: The rank is an axis between the factors, and their product no longer has 
 false: The factors have rank * (in + out) numbers.
     a larger rank | leaves alone | the bytes of the factors
 """), "the rank")
-check.slot(lambda: words.grade(check.explanation("lora-in-words"), "price", """
-wanted: what it does to calls
-    fusing | lowers | the number of calls
-wanted: what it does to memory
-    fusing | leaves alone | the memory of the UNet
-true
-    fusing | ends | the effect of set_adapters
-false: Fused adapters cost no time: the factors are no longer called.
-    fusing | raises / leaves alone | the number of calls
-false: The factors are kept for unfusing, and the matrices have the shapes that they had.
-    fusing | raises / lowers | the memory of the UNet
-false: The caption is read as before.
-    fusing | ends | the effect of the caption
-"""), "the price of fusing")
 
 # %% check="words-entries"
 from inferlab.lab.explain import typed

@@ -61,7 +61,7 @@ with check.part("one adapter, on queries and values only", weight=1):
     compare_forecast(1, (1.0,), 8, ("to_q", "to_v"), False)
 
 # %% check="delta"
-with check.part("another rank and alpha, a square matrix, half the weight", weight=3):
+with check.part("another rank and alpha, a square matrix, half the weight", weight=2):
     for rank_of, alpha_of, tall, broad, amount in ((4, 8, 6, 6, 0.5), (8, 4, 6, 9, -1.5), (3, 3, 7, 7, 1.0)):
         parts, told = small_file(rank_of, alpha_of, tall, broad)
         low = parts["unet.a.to_q.lora.down.weight"]
@@ -80,29 +80,6 @@ with check.part("another rank and alpha, a square matrix, half the weight", weig
                       and alpha_of != rank_of)
         check.tensor(mine, shape=(tall, broad), dtype=torch.float32)
         check.close(mine, plain * counted, tol=1e-5)
-with check.part("`fuse` in float16 and bfloat16, to the bit", weight=2):
-    draw = torch.Generator().manual_seed(11)
-    for kind in (torch.float16, torch.bfloat16):
-        begun = torch.randn(40, 30, generator=draw).to(kind)
-        parts = list(torch.randn(3, 40, 30, generator=draw))
-        given = begun.clone()
-        mine = check.learner.fuse(given, parts)
-        want = begun
-        for part in parts:
-            want = want + part.to(kind)
-        check.tensor(mine, shape=(40, 30), dtype=kind)
-        check.mistake("the deltas were added up in float32 first: peft rounds after each one",
-                      when=torch.equal(mine, (begun.float() + sum(parts)).to(kind))
-                      or torch.equal(mine, begun + sum(parts).to(kind)))
-        one_by_one = begun
-        for part in parts:
-            one_by_one = (one_by_one.float() + part).to(kind)
-        check.mistake("each sum was made in float32: peft rounds the delta first, and adds in the matrix's "
-                      "dtype", when=torch.equal(mine, one_by_one))
-        check.mistake("the deltas were added in another order: other bits",
-                      when=torch.equal(mine, ((begun + parts[2].to(kind)) + parts[1].to(kind))
-                                       + parts[0].to(kind)))
-        check.equal(mine, want)
 
 # %% check="change"
 with check.part("two adapters, several changes: the weights that were wanted", weight=2):
@@ -123,6 +100,9 @@ with check.part("to the bit, after 30 changes in float16", weight=3):
     kept, now = service(many, check.learner.change, torch.float16)
     fresh = service(many[-1:], as_fresh, torch.float16)[1]
     wrong = int((now != fresh).sum())
+    turned = service([dict(reversed(many[-1].items()))], as_fresh, torch.float16)[1]
+    check.mistake("the adapters were added in another order: other bits",
+                  when=wrong and torch.equal(now, turned))
     check.mistake(f"after 30 changes {wrong} of {now.numel()} numbers differ, by rounding: each unfusing "
                   "leaves some behind, and nothing takes it away",
                   when=wrong and float((now.float() - fresh.float()).abs().max()) < 0.05)

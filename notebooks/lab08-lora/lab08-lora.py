@@ -5,7 +5,7 @@
 # memory, compute by hand what it does to one projection, and repair a service that fuses its adapters into
 # the weights.
 #
-# **Time** 35 to 47 minutes without the reading · **Points** 12, of which 3 are practice (exercise 2) ·
+# **Time** 35 to 45 minutes without the reading · **Points** 12, of which 3 are practice (exercise 2) ·
 # **Reading** [LoRA](../../handbook/lab08-lora.md), before you start
 
 # %% tags=["parameters"]
@@ -56,7 +56,8 @@ print(f"{len(bare)} projections in a UNet of {weights_before:,} weights")
 # |---|---|---|
 # | `W` | the layer's trained matrix | `(out, in)` |
 # | `A`, `B` | the two factors, learned. In the file: `lora.down`, `lora.up` | `(r, in)` and `(out, r)` |
-# | `r`, `alpha` | the **rank**, the length of the axis between the factors; and a number that is chosen together with it | in the file's header |
+# | `r` | the **rank**, the length of the axis between the factors | in the file's header |
+# | `alpha` | a constant that scales the product | in the file's header |
 # | `s` | the adapter's **weight**: how much of it you want in this run | `set_adapters` |
 #
 # We load two adapters that were trained for the bundled model. `punched` gives every shape a round hole,
@@ -97,15 +98,15 @@ filmstrip([images[0].permute(1, 2, 0).numpy() for images in strips],
           [f"{a:g}, {b:g}" for a, b in weights], "Weights of punched and meadow", size=1.4)
 
 # %% [markdown]
-# Together the two adapters disturb each other. And half of a weight does not give half of a style: what is
-# added to a *layer's* output is proportional to the weight, the picture is not. 22 attentions and ten steps
-# lie between them.
+# Together the two adapters disturb each other.
 #
 # ![Two rows of one scene, a blue square on gray, at five weights. In the first row a hole appears
 # between 0.5 and 0.75; in the second row a green strip comes between 0.5 and 1; at 2 the scenes are
 # spoilt.](../../handbook/figures/lab08-weights.svg)
 #
-# *From the handbook.* One adapter at a time, at five weights.
+# *From the handbook.* One adapter at a time, at five weights. Half of a weight does not give half of a style:
+# what is added to a *layer's* output is proportional to the weight, the picture is not. Between a layer and
+# the picture lie 22 attentions and ten steps.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -115,11 +116,11 @@ filmstrip([images[0].permute(1, 2, 0).numpy() for images in strips],
 # *difficulty 2 of 3 · 5 minutes · 3 points*
 #
 # **Before you run anything further**, say how often the factors are called in a run, and how many numbers the
-# UNet then holds. It is graded on runs that this notebook never makes: other adapters, other ranks, fused or
-# not. Write two lines:
+# adapters add. It is graded on runs that this notebook never makes: other adapters, other ranks, fused or
+# not. Write two statements:
 #
 # * `factors`: the calls of all `A` and all `B` together;
-# * `added`: how many more numbers the UNet holds in memory than without adapters, fused or not.
+# * `added`: how many more numbers the UNet holds in memory than without adapters.
 #
 # | argument | meaning |
 # |---|---|
@@ -244,28 +245,16 @@ show_source(
 
 # %% [markdown]
 # `set_adapters` sets only this `scaling`, a number. No matrix changes, fused or not. Fusing adds the product
-# of the factors, times `scaling`, to `W`. Taking it out again:
-
-# %% jupyter={"source_hidden": true}
-show_source(
-    Linear.unmerge,
-    {
-        "delta_weight = self.get_delta_weight(active_adapter)":
-            "No old matrix was kept. The product is computed again, with the scaling that is set now ...",
-        "weight.data -= delta_weight.to(orig_dtype)": "... and subtracted. When is the result W?",
-    },
-    excerpts=[("while len(self.merged_adapters) > 0:", "weight.data -= delta_weight.to(orig_dtype)")],
-    checked="0.21.2",
-)
+# of the factors, times `scaling`, to `W`.
 
 # %% [markdown]
 # ## 5 · Build
 #
 # ### Exercise 2 · One projection by hand
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 4 minutes · 3 points*
 #
-# A safetensors file holds tensors by name, and a header with strings. Those for one projection:
+# The tensors of one projection in an adapter's file, and the header:
 
 # %%
 import json
@@ -286,10 +275,6 @@ print({name: settings[name] for name in ("unet.r", "unet.lora_alpha", "unet.targ
 # matrix of the projection `layer` (a name like `LAYER`): float32, shape `(out, in)`, computed in float32.
 # `tensors` and `header` are as in the cell above.
 #
-# `fuse(matrix, deltas)` returns a **new** matrix. The loop is there; the line in it rounds a delta (float32)
-# to the dtype of `matrix`, and adds it in that dtype. The result must equal peft's bit for bit: sums of
-# rounded numbers depend on their order and on their dtype.
-#
 # <details><summary>Hint 1: a nudge</summary>
 #
 # Which of the two factors must be on the left, so that the product has the shape `(out, in)`? (For a square
@@ -298,11 +283,10 @@ print({name: settings[name] for name in ("unet.r", "unet.lora_alpha", "unet.targ
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# The delta is <code>(up @ down)</code> times <code>weight * alpha / rank</code>. In <code>fuse</code>:
-# <code>matrix = matrix + one.to(matrix.dtype)</code>.
+# The delta is <code>(up @ down)</code> times <code>weight * alpha / rank</code>.
 # </details>
 
-# %% exercise="delta" provides=["delta", "fuse"] difficulty=2 minutes=6
+# %% exercise="delta" provides=["delta"] difficulty=2 minutes=4
 def delta(tensors, header, layer, weight):
     """What an adapter with this weight adds to a projection's matrix, (out, in) float32."""
     down = tensors[f"unet.{layer}.lora.down.weight"].float()
@@ -312,15 +296,6 @@ def delta(tensors, header, layer, weight):
     ### BEGIN SOLUTION
     return weight * alpha / rank * (up @ down)
     ### END SOLUTION
-
-
-def fuse(matrix, deltas):
-    """A new matrix with all deltas added, shape and dtype of `matrix`."""
-    for one in deltas:
-        ### BEGIN SOLUTION
-        matrix = matrix + one.to(matrix.dtype)
-        ### END SOLUTION
-    return matrix
 
 # %% check="delta" points=3
 import json
@@ -364,26 +339,14 @@ with when_written("delta"):
     print(f"size of what is added {theirs.std():.3f}, largest difference {(ours - theirs).abs().max():.1e}")
 
 # %% [markdown]
-# ### What a rank costs in bytes
-#
-# For this projection and for one of a large language model (4,096 by 4,096), in float16:
-
-# %%
-for high, wide in (tuple(bare[LAYER].shape), (4096, 4096)):
-    whole_matrix = 2 * high * wide
-    costs = {r: 2 * r * (high + wide) for r in (1, 4, 16, 64)}
-    print(f"({high}, {wide}) {whole_matrix:10,} bytes;",
-          *(f" rank {r}: {cost:,} ({cost / whole_matrix:.1%})" for r, cost in costs.items()))
-
-# %% [markdown]
-# A matrix has as many numbers as the product of its sides, its factors as the rank times their sum. So for a
-# small matrix a high rank saves little.
+# A matrix has `out · in` numbers, its two factors `r · (out + in)`. A matrix of 4,096 by 4,096 has 32 MiB in
+# float16, its factors at rank 16 have 0.25 MiB (handbook). The smaller the matrix, the less is saved.
 
 # %% [markdown]
 # ### Does unfusing restore every bit?
 #
-# What remains of an adapter that was fused and taken out again? (In the folded cell, `changed` compares the
-# matrices with the old ones, and `put_back` copies the old ones into the layers.)
+# (In the folded cell, `changed` compares the matrices with the old ones, and `put_back` copies the old ones
+# into the layers.)
 
 # %% jupyter={"source_hidden": true}
 def changed():
@@ -408,8 +371,8 @@ for moment, act in (("fused", pipe.fuse_lora), ("fused and taken out", pipe.unfu
 put_back()
 
 # %% [markdown]
-# `(W + d) - d` is exactly `W` only if `W + d` needed no rounding. Here the sum is made in float32; in float16
-# and bfloat16 more is lost. An adapter that was never fused changes no bit.
+# `(W + d) - d` is exactly `W` only if `W + d` needed no rounding. In float16 and bfloat16 more is lost. For
+# the same reason `(W + a) + b` and `(W + b) + a` may differ in bits.
 
 # %% [markdown]
 # ### Exercise 3 · A service that keeps its adapters fused
@@ -419,15 +382,12 @@ put_back()
 # A service draws hundreds of pictures in one style before it changes to another, so it fuses its adapters. At
 # its start it copies all matrices. It knows four **events**:
 #
-# | event | what the service does |
-# |---|---|
-# | `("set", wanted)` | `pipe.set_adapters`, with the names and weights of the dict `wanted` |
-# | `("fuse",)` | `pipe.fuse_lora()`: all active adapters that are not fused yet |
-# | `("unfuse",)` | `pipe.unfuse_lora()`; does nothing if none is fused |
-# | `("copy back",)` | copies the kept matrices into the layers; peft does not know about it |
+# * `("set", wanted)`, `("fuse",)` and `("unfuse",)` call `pipe.set_adapters` (with the names and weights of
+#   the dict `wanted`), `pipe.fuse_lora` (all active adapters that are not fused yet) and `pipe.unfuse_lora`;
+# * `("copy back",)` copies the kept matrices into the layers. peft does not know about it.
 #
-# In the folded cell, `carry_out` does what the events say, and `fused_share()` tells how much of `punched` is
-# in a matrix.
+# In the folded cell, `carry_out` does what the events say, `fused_share()` tells how much of `punched` is in
+# a matrix, and `start_again()` takes everything out.
 
 # %% jupyter={"source_hidden": true}
 def carry_out(events):
@@ -449,6 +409,11 @@ def fused_share():
     moved = layer.base_layer.weight.float() - bare[LAYER].float()
     return float((moved * part).sum() / part.square().sum())
 
+
+def start_again():
+    """Nothing is fused, and the matrices are the old ones."""
+    carry_out([("unfuse",), ("copy back",)])
+
 # %% [markdown]
 # A colleague wrote the events for a change to other weights:
 
@@ -463,18 +428,31 @@ print(f"at the start:     share of punched {fused_share():.2f}")
 for weight in (0.5, 0.0):
     carry_out(colleague_change({"punched": weight}))
     print(f"changed to {weight}:   share of punched {fused_share():.2f}")
-carry_out([("unfuse",), ("copy back",)])
+start_again()
 
 # %% [markdown]
-# No error, but the matrix has not changed: 1.0 - 0.5 + 0.5. Section 4 shows why: what does `unmerge`
-# subtract?
-#
+# No error, but the matrix has not changed: 1.0 - 0.5 + 0.5, then 1.0 - 0.0 + 0.0. What `unfuse_lora`
+# subtracts:
+
+# %% jupyter={"source_hidden": true}
+show_source(
+    Linear.unmerge,
+    {
+        "delta_weight = self.get_delta_weight(active_adapter)":
+            "No old matrix was kept. The product is computed again, with the scaling that is set now ...",
+        "weight.data -= delta_weight.to(orig_dtype)": "... and subtracted. When is the result W?",
+    },
+    excerpts=[("while len(self.merged_adapters) > 0:", "weight.data -= delta_weight.to(orig_dtype)")],
+    checked="0.21.2",
+)
+
+# %% [markdown]
 # "Then unfuse first," says the colleague, "and all is well." Will it be, after many changes in float16?
 #
 # Write `change(wanted)`, which returns the list of events. After these events, and after **any number** of
 # earlier changes, all matrices must be **bit for bit** those of a fresh pipeline after `("set", wanted)` and
-# `("fuse",)`. `wanted` names every loaded adapter (not just one, as in the colleague's run), some perhaps at
-# 0.0. At the first call of `change`, perhaps nothing is fused yet.
+# `("fuse",)`. `wanted` names every loaded adapter, some perhaps at 0.0. At the first call of `change`,
+# perhaps nothing is fused yet.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -554,13 +532,14 @@ with when_written("change"):
     for weight in (1.0, 0.5, 0.0):
         carry_out(change({"punched": weight, "meadow": 0.0}))
         print(f"changed to {weight}:   share of punched {fused_share():.2f}")
-    carry_out([("unfuse",), ("copy back",)])
+    start_again()
 
 # %% [markdown]
 # ### Hot swap
 #
 # A service that does not fuse can replace the factors instead. `hotswap=True` copies another file's numbers
-# into the existing tensors, so a compiled UNet is not compiled again:
+# into the existing tensors, so a compiled UNet is not compiled again. (Files of different rank: see the
+# handbook.)
 
 # %% tags=["demo"]
 factor = pipe.unet.get_submodule(LAYER).lora_A["punched"].weight
@@ -569,37 +548,32 @@ with quiet():
     pipe.load_lora_weights(folder, weight_name="meadow.safetensors", adapter_name="punched", hotswap=True)
 print("same tensor:", pipe.unet.get_submodule(LAYER).lora_A["punched"].weight is factor,
       "  same numbers:", float(factor[0, 0]) == first)
-
-# %% [markdown]
-# Note the name: `punched` now draws meadows. (Files of different rank need `enable_lora_hotswap` first: see
-# the handbook.)
+with quiet():  # and back: the name `punched` would now draw meadows
+    pipe.load_lora_weights(folder, weight_name="punched.safetensors", adapter_name="punched", hotswap=True)
 
 # %% [markdown]
 # ## 6 · Explain
 #
-# Say what an adapter is, and what fusing does. In the fields `beside`, `rank` and `price` you write short
-# sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row and, if you
-# like, entries of a row `may follow`. In `price`, calls are those of the factors. In `calls` you type how
-# often all factors together ran in the last run of section 3, **the counted one**. Lines that begin with `#`
-# are notes.
+# Say what an adapter is. In the fields `beside` and `rank` you write short sentences, one a line, from the
+# tables below: an entry of `who`, a verb, an entry of its row and, if you like, entries of a row `may
+# follow`. In `calls` you type how often all factors together ran in the last run of section 3, **the counted
+# one**. Lines that begin with `#` are notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 4 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# *difficulty 1 of 3 · 3 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
 # that the cell cannot read is graded by a person.
 
-# %% explain="lora-in-words" difficulty=1 minutes=4
+# %% explain="lora-in-words" difficulty=1 minutes=3
 %%explain lora-in-words
 # ### BEGIN SOLUTION
 # beside: an unfused adapter adds to the outputs of projections in each call
 # rank: a larger rank raises the bytes of the factors
 #   it leaves alone the size of the picture
-# price: fusing lowers the number of calls
-#   fusing leaves alone the memory of the UNet
 # calls: 1056
 # ### END SOLUTION
 
@@ -612,13 +586,12 @@ with check.part("`beside:` is filled in (graded when you hand it in)", weight=0)
 ### HIDDEN TESTS
 check.score()
 
-# %% check="words-trade" of="lora-in-words" points=1
+# %% check="words-rank" of="lora-in-words" points=1
 from inferlab.lab import Check
 
-check = Check("words-trade", points=1)
-with check.part("`rank:` and `price:` are filled in (graded when you hand it in)", weight=0):
+check = Check("words-rank", points=1)
+with check.part("`rank:` is filled in (graded when you hand it in)", weight=0):
     check.true(check.explanation("lora-in-words").get("rank"), "`rank:` is empty")
-    check.true(check.explanation("lora-in-words").get("price"), "`price:` is empty")
 ### HIDDEN TESTS
 check.score()
 
