@@ -5,7 +5,7 @@ a block fills the `### HIDDEN TESTS` line of its check."""
 from inferlab.lab import Words
 
 words = Words("load-in-words", """
-state: what a request that is preempted and computed again keeps, and what it loses
+preempted: what a request that is preempted and computed again keeps, and what it loses
     who: a preempted request = the preempted request, preempted requests, it that is preempted
     keeps = retains: its generated tokens = generated tokens, tokens of its answer, tokens that it has made,
         tokens that they have made / its keys and values = keys and values, its cache, its KV cache,
@@ -18,20 +18,20 @@ load: what a busy share of 100% shows or hides, and what a mean latency shows or
     shows = tells, says: the tail = slowest requests / how much more load fits = capacity, how near the
         capacity is / that some call runs = some call runs
     hides = leaves open, conceals: the tail / how much more load fits
-apart: what is handed over, and what separate prefill and decode do to a single request
+apart: what is handed over, and what separate prefill and decode do to a request that is alone
     who: the prefill machine / separate machines = separate prefill and decode, disaggregation, two machines
     hand over = send, transfer: the keys and values of the prompt = blocks of the prompt, cache of the
         prompt, KV cache of the prompt, keys and values / the weights
-    lower = reduce, shorten: the longest gap of the others = longest gap, gaps of the others / the latency of a
-        single request = latency of one request, a single request
-    raise = lengthen, increase: the longest gap of the others / the latency of a single request
+    lower = reduce, shorten: the longest gap of the others = longest gap, gaps of the others / the latency of
+        a lone request = latency of one request, latency of a single request, a lone request, a single request
+    raise = lengthen, increase: the longest gap of the others / the latency of a lone request
 handed: bytes of the hand-over
 """)
 
 # %% check="words-fields"
 ### FIXTURE words
 
-check.slot(lambda: words.grade(check.explanation("load-in-words"), "state", """
+check.slot(lambda: words.grade(check.explanation("load-in-words"), "preempted", """
 wanted: what it keeps
     a preempted request | keeps | its generated tokens
     a preempted request | gets | the same answer
@@ -70,11 +70,11 @@ wanted: what is handed over
     the prefill machine / separate machines | hand over | the keys and values of the prompt
 true
     separate machines / the prefill machine | lower | the longest gap of the others
-wanted: a single request
-    separate machines | raise | the latency of a single request
-    separate machines | not: lower | the latency of a single request
-false: A single request has the same calls on two machines, and the hand-over comes on top.
-    separate machines / the prefill machine | lower | the latency of a single request
+wanted: a request that is alone
+    separate machines | raise | the latency of a lone request
+    separate machines | not: lower | the latency of a lone request
+false: A request that is alone has the same calls on two machines, and the hand-over comes on top.
+    separate machines / the prefill machine | lower | the latency of a lone request
 false: Both machines have the weights. What the decode machine lacks is what was computed of the prompt.
     separate machines / the prefill machine | hand over | the weights
 false: No prompt comes into the calls of the machine that decodes.

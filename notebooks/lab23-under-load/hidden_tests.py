@@ -96,13 +96,26 @@ with check.part("the newest goes, and nobody comes in its place", weight=2):
 with check.part("whole loads, replayed with your decisions: nobody starves, and the order holds", weight=3):
     from inferlab.lab.kits.service.load import arrivals, replay
 
+    wasted = []
+
+    def watched(state):
+        """The learner's decision; `wasted` notes whether it preempts where free and cached blocks are enough."""
+        told, budget, need = check.plain(check.learner.decide(state)), state["budget"], 0
+        for _, stored, left in state["running"]:
+            tokens = min(left, budget) if left else 1
+            budget -= tokens
+            need += -(-(stored + tokens) // state["page"]) + -stored // state["page"]
+        gone = isinstance(told, dict) and bool(told.get("preempt"))
+        wasted.append(gone and need <= state["free"] + state["cached"])
+        return told
+
     yours = arrivals(100 + check.variant(16), 14, 60)
     for given, pool, seats, most in ((yours, 9, 8, 64), (arrivals(301, 14, 25, long=90), 8, 6, 24),
                                     (arrivals(302, 14, 25, long=90), 10, 4, 24),
                                     (arrivals(115, 14, 60), 9, 8, 64)):
-        ran = replay(lambda state: check.plain(check.learner.decide(state)), given, slots=seats, budget=most,
-                     page=16, blocks=pool)
+        ran = replay(watched, given, slots=seats, budget=most, page=16, blocks=pool)
         check.true(ran["broken"] is None, ran["broken"])
+        check.true(not any(wasted), "a request is preempted while free and cached blocks are enough")
         first = list(dict.fromkeys(request for each in ran["calls"] for request, _ in each["parts"]))
         check.equal(first, sorted(first), "requests are admitted in the order of their arrival")
         inside = []
