@@ -1,11 +1,10 @@
 # %% [markdown]
 # # Lab 25 · Newer models
 #
-# Since Llama, three parts of a language model have changed. Experts replace the MLP. Windows, latents or
-# states replace keys and values. A model drafts its own next tokens. You count what each change reads and
-# keeps, write the core of two routers and of latent attention, and find a broken router.
+# Since Llama, language models have changed in three ways. You count what each change reads and keeps, write the
+# core of two routers and of latent attention, and find a broken router.
 #
-# **Time** 40 to 60 minutes · **Points** 16, of which 4 are practice · **Reading**
+# **Time** 50 to 60 minutes · **Points** 16, of which 4 are practice · **Reading**
 # [Newer models](../../handbook/lab25-newer-models.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -37,7 +36,7 @@ def some_tokens(rows, count, seed):
 
 # %% [markdown]
 # `tiny` gives the library's own classes at tiny size, with seeded random weights. Shapes, bytes and products
-# depend on sizes alone; routes depend on the weights, too.
+# depend on sizes alone.
 #
 # ## 1 · Goal and mental model
 #
@@ -58,7 +57,7 @@ def some_tokens(rows, count, seed):
 #
 # ### Exercise 1 · What do the experts of a layer cost?
 #
-# *difficulty 2 of 3 · 5 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
 # The router sends each token to `chosen` **different** ones of `experts` experts. Suppose that all choices are
 # equally likely, and that tokens choose independently. `shared` more experts are used by every token. An
@@ -83,7 +82,7 @@ def some_tokens(rows, count, seed):
 # token, like each chosen one.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=5
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
 def forecast(tokens, experts, chosen, shared, weights):
     """(distinct experts, weights that are read, products) of one layer in one pass."""
     ### BEGIN SOLUTION
@@ -137,24 +136,22 @@ with Routers(sparse) as routers:
     sparse(ids)
 
 # %% tags=["demo"]
-chosen = torch.stack([call.experts.view(64, 12, 4) for call in routers.calls])  # (layers, rows, places, 4)
+routes = torch.stack([call.experts.view(64, 12, 4) for call in routers.calls])  # (layers, rows, places, 4)
 for batch in (1, 4, 16, 64):
-    counts = [layer[:batch, place].unique().numel() for layer in chosen for place in range(12)]
+    counts = [layer[:batch, place].unique().numel() for layer in routes for place in range(12)]
     print(f"{batch:2} tokens use {sum(counts) / len(counts):4.1f} experts", end="")
-    with when_written("forecast"):
+    with when_written("forecast"):  # an expert has 3 · 64 · 32 = 6,144 weights
         print(f", your forecast {forecast(batch, 32, 4, 0, 6144)[0]:4.1f}", end="")
     print()
 
 # %% [markdown]
 # At batch 64 nearly every one of these 32 experts is read. Real choices are uneven, so several tokens use
-# fewer than your forecast. An expert's **load** is the number of choices that it gets. Some systems drop
-# choices beyond a **capacity**, such as 1.25 times the even share; the library drops nothing.
+# fewer than your forecast. An expert's **load** is the number of choices that it gets.
 
 # %% [markdown]
 # ## 4 · Read
 #
-# Who reads an expert's weights, and what a cache with latents is given. (Section 3 ran `grouped_mm`,
-# which computes the same as this loop.)
+# Who reads an expert's weights:
 
 # %% jupyter={"source_hidden": true}
 from inferlab.lab import show_source
@@ -176,38 +173,26 @@ show_source(
     checked="5.24.0",
 )
 
-# %% jupyter={"source_hidden": true}
-from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
-
-show_source(
-    DeepseekV3Attention.forward,
-    {
-        "kv_nope, k_rot = torch.split(compressed_kv, [self.kv_lora_rank, self.qk_rope_head_dim], dim=-1)":
-            "For each token one latent, and one small key that carries the position. No heads.",
-        "kv_nope, k_rot = cache.update(kv_nope, k_rot, self.layer_idx, kwargs=kwargs)":
-            "These two are cached, under the names keys and values.",
-        "key_states, value_states = self.expand_kv(kv_nope, k_rot)":
-            "Keys and values of all heads are made again from the latents, of all tokens, in every call.",
-    },
-    excerpts=[("kv_nope, k_rot = torch.split(compressed_kv", "kv_nope, k_rot = torch.split(compressed_kv"),
-              ("if cache is not None:", "key_states, value_states = self.expand_kv(kv_nope, k_rot)")],
-    checked="5.24.0",
-)
-
 # %% [markdown]
+# Section 3 ran `grouped_mm`, which computes the same as this loop.
+#
 # ## 5 · Build
+#
+# Between the exercises, short runs show what windows forget and what drafts gain.
 #
 # ### Exercise 2 · Two routers
 #
 # *difficulty 2 of 3 · 5 minutes · 2 points*
 #
-# (This one is practice.) Both functions get `logits` (tokens, experts), and return `(weights, experts)`, each
+# (This one is practice.) From `logits` (tokens, experts), both functions return `(weights, experts)`, each
 # `(tokens, k)`. Write what is missing:
 #
-# * `route`, as in Mixtral and Qwen3-MoE: softmax over **all** experts, the `k` largest are chosen.
-# * `route_in_groups`, as in DeepSeek-V3. A **score** is the sigmoid of a logit. An expert's **worth** is its
-#   score plus its `bias`; outside of the token's best groups of experts it is -inf. The `k` experts of the
-#   largest worth are chosen. Their weights are their **scores**, which the code then divides by their sum.
+# * `route`: softmax over **all** experts, the `k` largest are chosen. (`normalize`: Mixtral divides by the
+#   sum; this Qwen3-MoE does not.)
+# * `route_in_groups`, as in DeepSeek-V3. A **score** is the sigmoid of a logit. `in_open_groups` (given)
+#   makes an expert's **worth**: its score plus its `bias`, and -inf outside of the token's `kept` best
+#   groups. The `k` experts of the largest worth are chosen. Their weights are their **scores**. The code then
+#   divides them by their sum and multiplies by `scale`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -223,7 +208,7 @@ show_source(
 
 # %% exercise="route" provides=["route", "route_in_groups"] difficulty=2 minutes=5
 def route(logits, k, normalize):
-    """Mixtral's choice: (weights, experts)."""
+    """The choice of Mixtral or Qwen3-MoE: (weights, experts)."""
     ### BEGIN SOLUTION
     weights, experts = logits.softmax(-1).topk(k, -1)
     ### END SOLUTION
@@ -302,7 +287,7 @@ for kind in ("mistral", "gemma2"):
 #
 # ### Exercise 3 · The cache of six models
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 8 minutes · 3 points*
 #
 # `cache_sizes(config)` takes from a config what a cache depends on, under the config's names:
 
@@ -313,20 +298,20 @@ for name, kind in PUBLISHED.items():
     print(f"{name}:", ", ".join(f"{kinds.count(one)} {one}" for one in sorted(set(kinds))), sizes)
 
 # %% [markdown]
-# (These are the installed config classes' defaults.) How many bytes does a `DynamicCache` hold after `tokens`
-# tokens of each of `batch` sequences, in numbers of `item_bytes` bytes? Write two names of `cache_bytes`:
-# `rows`, how many tokens a layer keeps, and `numbers`, how many numbers of each of them.
+# (The installed config classes have these published sizes as defaults.) `batch` sequences have `tokens` tokens
+# each; a number has `item_bytes` bytes. How many bytes does the `DynamicCache` hold? Set two variables of
+# `cache_bytes`: `rows`, how many tokens a layer keeps, and `numbers`, how many numbers of each of them.
 #
 # | layer | keeps for each sequence |
 # |---|---|
 # | `"full_attention"` | keys and values of all tokens, each `head_dim` numbers for each key/value head |
-# | `"sliding_attention"` | the same of the newest `sliding_window - 1` tokens |
-# | either, with a `kv_lora_rank` (other models lack it) | for each token one latent and one rotary key (section 4) instead of keys and values |
+# | `"sliding_attention"` | the same of the newest `sliding_window - 1` tokens (the next token is the last of its window) |
+# | either, with a `kv_lora_rank` (other models lack it) | instead, for each token, one latent (`kv_lora_rank` numbers) and one rotary key (`qk_rope_head_dim`), no heads |
 # | `"linear_attention"` | a state of one size, however many tokens (given) |
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# What does a short text leave in a layer with a window? How many heads has a latent?
+# What does a short text leave in a layer with a window? What does a latent replace?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -335,7 +320,7 @@ for name, kind in PUBLISHED.items():
 # num_key_value_heads * head_dim</code>, or <code>kv_lora_rank + qk_rope_head_dim</code>.
 # </details>
 
-# %% exercise="cache" provides=["cache_bytes"] difficulty=2 minutes=6
+# %% exercise="cache" provides=["cache_bytes"] difficulty=2 minutes=8
 def cache_bytes(sizes, tokens, batch, item_bytes):
     """Bytes of the cache of a model with such sizes."""
     total = 0
@@ -346,9 +331,11 @@ def cache_bytes(sizes, tokens, batch, item_bytes):
             ### BEGIN SOLUTION
             rows = min(tokens, sizes["sliding_window"] - 1) if kind == "sliding_attention" else tokens
             numbers = 2 * sizes["num_key_value_heads"] * sizes["head_dim"]
-            if "kv_lora_rank" in sizes:
-                numbers = sizes["kv_lora_rank"] + sizes["qk_rope_head_dim"]
             ### END SOLUTION
+            if "kv_lora_rank" in sizes:
+                ### BEGIN SOLUTION
+                numbers = sizes["kv_lora_rank"] + sizes["qk_rope_head_dim"]
+                ### END SOLUTION
             total += rows * numbers * item_bytes
     return batch * total
 
@@ -385,17 +372,40 @@ for name, kind in PUBLISHED.items():
     print()
 
 # %% [markdown]
+# At 32,768 tokens the Mistral's cache is the smallest: all its layers have a window.
+#
+# The library's latent attention:
+
+# %% jupyter={"source_hidden": true}
+from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3Attention
+
+show_source(
+    DeepseekV3Attention.forward,
+    {
+        "kv_nope, k_rot = torch.split(compressed_kv, [self.kv_lora_rank, self.qk_rope_head_dim], dim=-1)":
+            "For each token one latent, and one small key that carries the position. No heads.",
+        "kv_nope, k_rot = cache.update(kv_nope, k_rot, self.layer_idx, kwargs=kwargs)":
+            "These two are cached, under the names keys and values.",
+        "key_states, value_states = self.expand_kv(kv_nope, k_rot)":
+            "Keys and values of all heads are made again from the latents, of all tokens, in every call.",
+    },
+    excerpts=[("kv_nope, k_rot = torch.split(compressed_kv", "kv_nope, k_rot = torch.split(compressed_kv"),
+              ("if cache is not None:", "key_states, value_states = self.expand_kv(kv_nope, k_rot)")],
+    checked="5.24.0",
+)
+
+# %% [markdown]
 # ### Exercise 4 · Absorb a matrix
 #
-# *difficulty 3 of 3 · 4 minutes · 2 points*
+# *difficulty 3 of 3 · 6 minutes · 2 points*
 #
-# (This one is practice.) Latent attention can do without section 4's `expand_kv`. The key of a head is
-# $k = W_K c$, with the latent $c$. So the score is $q \cdot W_K c = (W_K^\top q) \cdot c$: the matrix is
+# (This one is practice.) Latent attention can do without `expand_kv`. The key of a head is $k = W_K c$, with
+# the latent $c$. So the score is $q \cdot W_K c = (W_K^\top q) \cdot c$: the matrix is
 # **absorbed** into the query, which meets the latents themselves. For the values, mix the latents first, and
 # multiply by $W_V$ once.
 #
-# Write two lines of `absorbed`, for one new token and all cached ones (no mask): `query`, (heads, 1, rank),
-# which meets the latents, and `out`, (heads, 1, v).
+# (In the code $q$ is a row: $q\,W_K$.) Write two lines of `absorbed`, for one new token and all cached ones (no
+# mask): `query`, (heads, 1, rank), which meets the latents, and `out`, (heads, 1, v).
 #
 # | argument | shape |
 # |---|---|
@@ -413,7 +423,7 @@ for name, kind in PUBLISHED.items():
 # <code>q_nope @ w_k</code>; <code>scores.softmax(-1) @ latent @ w_v.mT</code>.
 # </details>
 
-# %% exercise="absorb" provides=["absorbed"] difficulty=3 minutes=4
+# %% exercise="absorb" provides=["absorbed"] difficulty=3 minutes=6
 def absorbed(q_nope, q_rope, latent, k_rope, w_k, w_v, scale):
     """Latent attention without making keys or values: (query, out)."""
     ### BEGIN SOLUTION
@@ -465,14 +475,14 @@ with when_written("absorbed"):
     print(f"your output: largest difference to the library {(out - call['output'][0]).abs().max():.0e}")
 
 # %% [markdown]
-# The cache holds 41 latents of 20 numbers under the name `keys`, and 41 rotary keys of 8.
+# The cache holds 41 latents of 20 numbers under the name `keys`, and 41 rotary keys of 8 under
+# the name `values`.
 
 # %% [markdown]
 # ### Drafts without a second model
 #
 # Two newer kinds of drafts need no second model, and the target checks them as in lab 16. **Multi-token
-# prediction** is one more layer, trained with the target: it drafts from the target's last hidden state.
-# **Prompt lookup** reads no weights. Before each pass:
+# prediction** is one more layer of the target. **Prompt lookup** reads no weights. Before each pass:
 #
 # * It takes the last two tokens of the text so far and looks for them earlier in the text. If they are
 #   nowhere, it takes the last one. If that is nowhere, it drafts nothing.
@@ -480,8 +490,9 @@ with when_written("absorbed"):
 # * The target keeps the drafted tokens before the first one that it would not write itself, and adds one
 #   token of its own.
 #
-# **Predict.** A prompt has the tokens `a b c d e f a b`. The target writes `c d g c d e h`, in three passes.
-# How many drafted tokens does it keep in all three together? You type this number in section 6.
+# **Predict.** A prompt has the tokens `a b c d e f a b`. The target writes `c d g c d e h`, in three passes,
+# of which the first is the prompt's own. How many drafted tokens does it keep in all three together? You type
+# this number in section 6.
 #
 # A trained model continues two texts. The pairs are (drafted, kept), one a pass:
 
@@ -501,9 +512,11 @@ for kind in ("story", "scene"):
     print(f"{kind}:", *((drafted - 1, drafted - 1 - removed) for drafted, removed in zip(*rounds_of(run))))
 
 # %% [markdown]
+# A scene repeats whole phrases, so more of its drafts is kept.
+#
 # ### Exercise 5 · Which router is broken?
 #
-# *difficulty 2 of 3 · 4 minutes · 2 points*
+# *difficulty 2 of 3 · 5 minutes · 2 points*
 #
 # In this Mixtral the router of one layer is broken, in a way that depends on your name. No error is raised. A
 # sound router computes a softmax over 8 logits, chooses the 2 experts with the largest, and divides their two
@@ -548,7 +561,7 @@ for number, one in enumerate(suspect.calls):
 # An expert that gets 96 tokens: collapsed.
 # </details>
 
-# %% exercise="diagnosis" provides=["diagnose"] difficulty=2 minutes=4
+# %% exercise="diagnosis" provides=["diagnose"] difficulty=2 minutes=5
 def diagnose():
     """The broken layer, and its fault."""
     ### BEGIN SOLUTION
@@ -590,10 +603,11 @@ check.score()
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 4 minutes · 4 points.* The cell shows how each line is read, and only that is graded.
-# A field is worth a point; one false sentence costs it. A line that is not read waits for a person.
+# *difficulty 1 of 3 · 5 minutes · 4 points.* The cell shows how each line is read, and that is graded when
+# you hand in. A field is worth a point; a false sentence or number costs it. A line that is not read waits
+# for a person.
 
-# %% explain="newer-in-words" difficulty=1 minutes=4
+# %% explain="newer-in-words" difficulty=1 minutes=5
 %%explain newer-in-words
 # ### BEGIN SOLUTION
 # experts: a pass of 64 tokens reads nearly all experts
@@ -627,8 +641,8 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# * **A sparse model reads few experts for one token, and nearly all for 64.** More experts do not cost a token
-#   more.
+# * **A sparse model reads few experts for one token, and most of them for 64.** More experts do not cost a
+#   token more arithmetic.
 # * **A window forgets.** What leaves it reaches later tokens only through layers, `W - 1` positions each.
 # * **A latent cache stores no head's keys**, whatever the tensor's name says.
 # * **The bias of DeepSeek's router chooses, and does not weigh.**
