@@ -31,16 +31,10 @@ sharing: what from_pipe gives the new pipeline, and whom the cast at its end rea
     copies: the networks / the weights
     reaches = changes: both pipelines = old and new pipeline, old pipeline and new pipeline / the old
         pipeline = old pipeline too / the new pipeline / only the new pipeline = new pipeline only
-loading: what a safetensors file holds, and what the loader does with a wrong entry that changes no shape
-    who: a safetensors file = safetensors / a pickle / the loader = from_pretrained
-    holds: data only = nothing but data, only data / a program = code
-    lets through = accepts, overlooks: a wrong entry that changes no shape / a wrong shape = an entry that
-        changes a shape
-    refuses = rejects: a wrong entry that changes no shape / a wrong shape
 bytes: bytes
 """)
 
-# %% check="words-sharing"
+# %% check="words-pipeline"
 ### FIXTURE words
 
 check.slot(lambda: words.grade(check.explanation("one-folder"), "pipeline", """
@@ -59,6 +53,10 @@ false: The pipeline is not the model. It refers to networks and calls them; each
 false: A scheduler has a config and no weights.
     the scheduler | holds | the weights
 """), "pipeline and networks")
+
+# %% check="words-sharing"
+### FIXTURE words
+
 check.slot(lambda: words.grade(check.explanation("one-folder"), "sharing", """
 wanted: what the new pipeline gets
     from_pipe | hands over | the same networks
@@ -75,32 +73,6 @@ false: `from_pipe` copies nothing. `b.unet is a.unet`.
 false: A cast changes the networks themselves. Who else holds them sees it.
     * | reaches | only the new pipeline
 """), "from_pipe")
-
-# %% check="words-loading"
-### FIXTURE words
-
-check.slot(lambda: words.grade(check.explanation("one-folder"), "loading", """
-wanted: what a safetensors file holds
-    a safetensors file | holds | data only
-    a safetensors file | not: holds | a program
-wanted: what the loader does with a wrong entry that changes no shape
-    the loader | lets through | a wrong entry that changes no shape
-    the loader | not: refuses | a wrong entry that changes no shape
-true
-    a pickle | holds | a program
-    the loader | refuses | a wrong shape
-false: Safetensors are no pickles. A length, JSON, numbers: nothing in such a file can run.
-    a safetensors file | holds | a program
-false: A pickle is a program that builds objects, and may do anything else.
-    a pickle | holds | data only
-false: The loader knows nothing of the training. What changes no shape, it cannot notice.
-    the loader | refuses | a wrong entry that changes no shape
-false: A weight of another shape than the config asks for is refused.
-    the loader | lets through | a wrong shape
-false: Files hold something; the loader opens them.
-    the loader | holds | *
-    a safetensors file / a pickle | lets through / refuses | *
-"""), "the weights' file and the loader")
 
 # %% check="words-entries"
 from inferlab.lab.explain import typed

@@ -5,7 +5,7 @@
 # predict how many bytes of weights several pipelines need together, read a weights file by hand, and find a
 # wrong line in a folder that opens without a warning.
 #
-# **Time** 35 to 50 minutes without the reading, 5 more for what is optional · **Points** 12, of which 3 are
+# **Time** 35 to 45 minutes without the reading, 5 more for what is optional · **Points** 12, of which 3 are
 # practice (exercise 2) · **Reading** [Components](../../handbook/lab06-components.md), before you start
 
 # %% tags=["parameters"]
@@ -74,15 +74,16 @@ for name, part in pipe.components.items():
 # left of a blue square on brown. The five between show other places, specks, paler colors, a grey
 # background, and two rings.](../../handbook/figures/lab06-wrong-lines.svg)
 #
-# *From the handbook.* The same prompt and noise. Each of the five pictures between has one wrong line in a
-# config, the last one eight harmless changes. Nothing raised an error. (Exercise 3 has other lines.)
+# *From the handbook.* The same prompt and noise. The first is as shipped, the next five have one wrong line
+# each in a config, the last has eight harmless changes. Nothing raised an error. (Exercise 3 has other
+# lines.)
 
 # %% [markdown]
 # ## 2 · Predict
 #
 # ### Exercise 1 · How many bytes are in memory?
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 5 minutes · 3 points*
 #
 # **Before you run anything further**: a program opens pipelines, makes others from them, and deletes some. A
 # network stays in memory as long as any pipeline refers to it. How many bytes of weights are in memory after
@@ -94,14 +95,13 @@ for name, part in pipe.components.items():
 # | `("load", "b", "float32", {"vae": "a", "unet": None})` | the same with `vae=a.vae, unet=None` and another dtype |
 # | `("from_pipe", "c", "a", "float16")` | `c = StableDiffusionImg2ImgPipeline.from_pipe(a, dtype=torch.float16)` |
 # | `("from_pipe", "c", "a", None)` | the same, without `dtype=` |
-# | `("scheduler", "a")` | `a` gets another scheduler |
 # | `("drop", "a")` | `del a` |
 #
 # The frame is written. In it a network is a small list such as `["unet", 2]` (2 bytes for each weight), and a
 # pipeline is a `dict` from component name to such a list. **The same list twice is the same network twice**;
-# it is counted once. Fill two gaps with your guess: does a component that you hand over keep its dtype? Does
-# `from_pipe` copy the networks, and which dtype does it use when `dtype` is `None`? Section 3 makes such
-# calls, and then you may change your answer.
+# it is counted once. A cast changes the list's second entry. One gap is left: does `from_pipe` copy the
+# networks, and which dtype does it use when `dtype` is `None`? Section 3 makes such calls, and then you may
+# change your answer.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -111,12 +111,11 @@ for name, part in pipe.components.items():
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Handed over: <code>pipelines[name][part] = pipelines[owner][part]</code>, and perhaps a cast.
-# <code>from_pipe</code>: <code>pipelines[name] = dict(pipelines[source])</code>, or new lists; and then
+# <code>pipelines[name] = dict(pipelines[source])</code>, or new lists; and then
 # <code>network[1] = size[dtype or "..."]</code> for each <code>network</code>, with your guess for the dots.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=5
 def forecast(weights, calls):
     """Bytes of weights in memory after each call; `weights`: network -> how many weights."""
     size = {"float16": 2, "float32": 4}
@@ -127,9 +126,7 @@ def forecast(weights, calls):
             pipelines[name] = {part: [part, size[dtype]] for part in weights if part not in given}
             for part, owner in given.items():
                 if owner is not None:
-                    ### BEGIN SOLUTION
                     pipelines[name][part] = pipelines[owner][part]
-                    ### END SOLUTION
         elif kind == "from_pipe":
             source, dtype = rest
             ### BEGIN SOLUTION
@@ -190,7 +187,7 @@ moments["del a"] = held(b, c, d)
 
 # %% [markdown]
 # A component that is handed over keeps its dtype: `dtype=` applies only to components that are *loaded*. And
-# `del a` frees nothing, because other pipelines still refer to all of its networks.
+# `del a` frees nothing: other pipelines refer to its networks.
 #
 # **Reconcile.** Your forecast of these five lines, beside what was counted:
 
@@ -216,10 +213,10 @@ def ask_forecast(weights, calls):
     check.true(isinstance(got, list) and len(got) == len(calls), "return a list: one number for each call")
     return [check.number(value, "return a list of whole numbers") for value in got]
 
-with check.part("two opened with one VAE, one dropped", weight=1):
+with check.part("the first two calls of section 3, and a drop", weight=1):
     small = {"text_encoder": 10, "unet": 100, "vae": 20}
-    few = [("load", "a", "float16", {}), ("load", "b", "float16", {"vae": "a"}), ("drop", "a")]
-    check.equal(ask_forecast(small, few), [260, 480, 260])
+    few = [("load", "a", "float16", {}), ("from_pipe", "b", "a", "float16"), ("drop", "a")]
+    check.equal(ask_forecast(small, few), [260, 260, 260])
 ### HIDDEN TESTS
 check.score()
 
@@ -245,8 +242,8 @@ with trace(pipe) as run:
 run.table(level=1)
 
 # %% [markdown]
-# The pipeline calls the text encoder only at the beginning, then the UNet in each step, then the VAE once.
-# **So not all networks have to be in memory at once.** Offload (lab 10) makes use of that.
+# First the text encoder, then the UNet in each step, then the VAE: **not all networks have to be in memory at
+# once** (offload, lab 10).
 
 # %% [markdown]
 # ## 4 · Read
@@ -367,7 +364,7 @@ check.score()
 
 # %% [markdown]
 # Your function on the VAE's own file. There is no place for a program in it: it holds a length, JSON text and
-# numbers. (Older checkpoints are *pickles*, which are programs: section 6 runs one.)
+# numbers. (Older checkpoints are *pickles*, which are programs: section 8 runs one.)
 
 # %% tags=["demo"]
 with when_written("read_tensor"):
@@ -379,31 +376,31 @@ with when_written("read_tensor"):
 # %% [markdown]
 # ### The peak while loading
 #
-# The library does not read such a file, it **maps** it: the file appears at a memory address, and the
-# operating system fetches a page when a program first reads it. So how much is newly allocated while the UNet
-# is opened as `float16` (the bundled file's own dtype), or as `float32` and then cast to `float16`?
+# The library **maps** such a file: it appears as memory, without a copy. How much is newly allocated while
+# the UNet is opened as `float16` (the file's own dtype), or as `float32` and then cast?
 
 # %%
 from diffusers import UNet2DConditionModel
 from inferlab.lab.kits.memory.peaks import measure
 
 for how, dtype in {"float16": torch.float16, "float32, then cast": torch.float32}.items():
-    load = measure(lambda: UNet2DConditionModel.from_pretrained(folder / "unet", torch_dtype=dtype).half())
+    load = measure(lambda: UNet2DConditionModel.from_pretrained(folder / "unet", dtype=dtype).half())
     after = sum(p.numel() * p.element_size() for p in load["value"].parameters())
     print(f"{how:18} peak of new tensors {load['peak']:13,}   weights afterwards {after:13,}")
 
 # %% [markdown]
-# In the file's own dtype almost nothing is allocated: the weights *are* the mapped file. In another dtype
-# every weight is a converted copy. After the cast the result is as small, but **the peak was twice the
-# result**, and the peak decides whether a model can be opened.
+# In the file's own dtype the weights *are* the mapped file. In another dtype each weight is a converted copy:
+# **the peak was twice the result**, and the peak decides whether a model can be opened.
 
 # %% [markdown]
 # ### Exercise 3 · A folder with a wrong line
 #
 # *difficulty 3 of 3 · 7 minutes · 3 points*
 #
-# How does the loader react to a wrong line in a config? We try two. (From here on everything uses the bundled
-# model on the CPU, because only a trained model's picture can show a fault.)
+# **The loader compares names and shapes, and nothing else.** It refuses an entry that changes a shape, and
+# lets through a wrong one that changes none. A colleague has "cleaned up" a copy of the bundled folder. It
+# opens without a warning, and it draws. Which line is wrong depends on your `LEARNER`. (From here on: the
+# bundled model, on the CPU.)
 
 # %%
 from inferlab.lab.kits.pipelines.misconfigured import config_differences, misconfigured, with_entries
@@ -421,32 +418,14 @@ def opened_from(place):
 
 sound = opened_from(WEIGHTS)
 right = drawn(sound, **SMALL)
-
-# %% tags=["demo"]
-for key, value in {"cross_attention_dim": 256, "norm_num_groups": 8}.items():
-    place = with_entries(room / "one-entry", {("unet/config.json", key): value})
-    try:
-        picture_now = drawn(opened_from(place), **SMALL)
-        print(f"{key} = {value}: opened;", "same picture" if picture_now == right else "another picture")
-    except (ValueError, RuntimeError) as refused:
-        print(f"{key} = {value}: refused,", str(refused).split(". If")[0])
-
-# %% [markdown]
-# **The loader compares names and shapes, and nothing else.** It lets through a wrong entry that changes no
-# shape.
-#
-# A colleague has "cleaned up" a copy of the bundled folder. It opens without a warning, and it draws. Which
-# line is wrong depends on your `LEARNER`.
-
-# %%
 sick_folder = misconfigured(room / "cleaned-up", lab.variant(9))
 differing = config_differences(WEIGHTS, sick_folder)
 for file, key, good, bad in differing:
     print(f"{file:32} {key:20} {good!s:14} -> {bad}")
 
 # %% [markdown]
-# Nine entries differ, and **eight of them do no harm** in this run. Which one does? Compare two runs. Both
-# keep the values that crossed the boundaries in the list `WATCHED`.
+# Nine entries differ, and **eight of them do no harm** in this run. We make two runs, which keep the values
+# that crossed the boundaries in the list `WATCHED`.
 
 # %%
 WATCHED = ["encode_prompt", "unet", "scheduler.step", "vae.decode"]
@@ -468,9 +447,10 @@ from inferlab.lab import filmstrip
 filmstrip([healthy_picture, sick_picture], ["as shipped", "cleaned up"], size=2)
 
 # %% [markdown]
-# The pictures may look alike (they are not equal), and all shapes and counts of the two runs are the same. So
-# compare **values**, in the order of the run. (The folded cell defines `equal`, which does it for one side of
-# a boundary, and `harmless(file, key, value)`: is the picture still right with only this entry changed?)
+# The pictures may look alike (they are not equal), and all shapes and counts of the two runs are the same.
+# The folded cell defines `kept(trace)`, the watched boundaries in order; `equal(good, bad, side)`, which
+# compares the values on one side of two boundaries; and `harmless(file, key, value)`: is the picture still
+# right with only this entry changed?
 
 # %% jupyter={"source_hidden": true}
 def kept(t):
@@ -499,24 +479,26 @@ def harmless(file, key, value):
     return drawn(opened_from(with_entries(room / "mine", {(file, key): value})), **SMALL) == right
 
 
+# %% [markdown]
+# So compare **values**, in the order of the run:
+
 # %%
 differences = [(good.name, side) for good, bad in zip(kept(healthy), kept(sick))
                for side in ("inputs", "outputs") if not equal(good, bad, side)]
 print("different, in the order of the run:", *differences[:4], "...")
 
 # %% [markdown]
-# If the first difference is in *outputs*, the fault is in the boundary's owner, and only the owner's file has
-# to be searched. If it is in *inputs*, the fault is between this boundary and the one before, where the
-# pipeline computes with a number of a config.
+# Which entry does the harm? If the first difference is in *outputs*, the entry is in a file of the boundary's
+# owner (of `encode_prompt`: the text encoder). If it is in *inputs*, the entry is a number with which the
+# pipeline computes before this boundary: in the VAE's config before `vae.decode`, in the scheduler's (the
+# timesteps) before `unet`.
 #
 # Write `diagnose()`. It returns a `dict`: `"boundary"` and `"side"` of the first difference, and `"key"`, the
 # one entry that does the harm. You may compute it or write down what you found.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Which file does the owner of the first different boundary read? (`encode_prompt` belongs to the text
-# encoder.) A wrong *input* of `vae.decode` comes from the pipeline's division by a number in the VAE's
-# config.
+# Which file does the owner of the first different boundary read? Only that file's entries have to be tried.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -566,10 +548,82 @@ with when_written("diagnose"):
     print("the picture as shipped, to the last bit:", drawn(opened_from(mended), **SMALL) == right)
 
 # %% [markdown]
-# ## 6 · Optional
+# ## 6 · Explain
 #
-# **5 minutes; nothing graded needs it.** A pickle runs a program, a load names no dtype, and a scheduler is
-# swapped without the model's config.
+# Say what you saw of **your folder and your pipelines**. In the fields `pipeline` and `sharing` you write
+# short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row and, if
+# you like, entries of a row `may follow`. In `bytes` you type the bytes of weights in memory after
+# `from_pipe` without `dtype=` in section 3: `sum(moments["c = from_pipe(a)"].values())`. Lines that begin
+# with `#` are notes.
+
+# %% jupyter={"source_hidden": true}
+### FIXTURE words
+words
+
+# %% [markdown]
+# *difficulty 1 of 3 · 3 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
+# that the cell cannot read is graded by a person.
+
+# %% explain="one-folder" difficulty=1 minutes=3
+%%explain one-folder
+# ### BEGIN SOLUTION
+# pipeline: the pipeline calls the networks one after the other
+#   the networks hold the weights
+# sharing: from_pipe hands over the same networks
+#   its cast reaches both pipelines
+# bytes: 51.8 MB
+# ### END SOLUTION
+
+# %% check="words-pipeline" of="one-folder" points=1
+from inferlab.lab import Check
+
+check = Check("words-pipeline", points=1)
+with check.part("`pipeline:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-folder").get("pipeline"), "`pipeline:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-sharing" of="one-folder" points=1
+from inferlab.lab import Check
+
+check = Check("words-sharing", points=1)
+with check.part("`sharing:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-folder").get("sharing"), "`sharing:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-entries" of="one-folder" points=1
+from inferlab.lab import Check, reference
+
+check = Check("words-entries", points=1)
+with check.part("`bytes:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-folder").get("bytes"), "`bytes:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 7 · Notice
+#
+# * **The pipeline is not the model.** It is an object that calls parts.
+# * **`from_pipe` copies nothing,** so its cast reaches the old pipeline. Name the dtype.
+# * **Not everything has to be on the GPU at once.** Each stage of a run needs one network.
+# * **Safetensors are no pickles.** They hold a length, JSON text and numbers. Nothing in them can run.
+# * **The loader compares names and shapes.** It believes everything else in a config.
+
+# %% [markdown]
+# Flashcards on diffusion, for now or for another day. Some belong to other labs:
+
+# %% tags=["demo"]
+from inferlab.lab.cards import show_cards
+
+show_cards("diffusion")
+
+# %% [markdown]
+# ## 8 · Optional
+#
+# **5 minutes; nothing graded needs it.** If your time is up, go on to section 9. A pickle runs a program, a
+# load names no dtype, and a scheduler is swapped without the model's config.
 #
 # Older checkpoints (`.bin`, `.ckpt`, `.pt`) are **pickles**: small programs that build objects when they are
 # opened. Here is a "weights file" that calls a function of its author's choice (a harmless one):
@@ -617,81 +671,6 @@ defaults = drawn(pipe)
 pipe.scheduler = own
 filmstrip([picture, kept_config, defaults], [type(own).__name__, "DPM-Solver, from_config", "its defaults"],
           "A scheduler without the model's config runs, and is wrong", size=2)
-
-# %% [markdown]
-# ## 7 · Explain
-#
-# Say what you saw of **your folder and your pipelines**. In the fields `pipeline`, `sharing` and `loading`
-# you write short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row
-# and, if you like, entries of a row `may follow`. In `bytes` you type the bytes of weights in memory after
-# `from_pipe` without `dtype=` in section 3: `sum(moments["c = from_pipe(a)"].values())`. Lines that begin
-# with `#` are notes.
-
-# %% jupyter={"source_hidden": true}
-### FIXTURE words
-words
-
-# %% [markdown]
-# *difficulty 1 of 3 · 4 minutes · 3 points.* The cell shows how it reads each line, and that reading is
-# graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
-# that the cell cannot read is graded by a person.
-
-# %% explain="one-folder" difficulty=1 minutes=4
-%%explain one-folder
-# ### BEGIN SOLUTION
-# pipeline: the pipeline calls the networks one after the other
-#   the networks hold the weights
-# sharing: from_pipe hands over the same networks
-#   its cast reaches both pipelines
-# loading: a safetensors file holds data only
-#   the loader lets through a wrong entry that changes no shape
-# bytes: 51.8 MB
-# ### END SOLUTION
-
-# %% check="words-sharing" of="one-folder" points=1
-from inferlab.lab import Check
-
-check = Check("words-sharing", points=1)
-with check.part("`pipeline:` and `sharing:` are filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("one-folder").get("pipeline"), "`pipeline:` is empty")
-    check.true(check.explanation("one-folder").get("sharing"), "`sharing:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% check="words-loading" of="one-folder" points=1
-from inferlab.lab import Check
-
-check = Check("words-loading", points=1)
-with check.part("`loading:` is filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("one-folder").get("loading"), "`loading:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% check="words-entries" of="one-folder" points=1
-from inferlab.lab import Check, reference
-
-check = Check("words-entries", points=1)
-with check.part("`bytes:` is filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("one-folder").get("bytes"), "`bytes:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% [markdown]
-# ## 8 · Notice
-#
-# * **The pipeline is not the model.** It is a folder of parts, and an object that calls them.
-# * **`from_pipe` copies nothing,** so its cast reaches the old pipeline. Name the dtype.
-# * **Not everything has to be on the GPU at once.** Each stage of a run needs one network.
-# * **Safetensors are no pickles.** They hold a length, JSON text and numbers. Nothing in them can run.
-# * **The loader compares names and shapes.** It believes everything else in a config.
-
-# %% [markdown]
-# Flashcards on diffusion, for now or for another day. Some belong to other labs:
-
-# %% tags=["demo"]
-from inferlab.lab.cards import show_cards
-
-show_cards("diffusion")
 
 # %% [markdown]
 # ## 9 · Check and hand in
