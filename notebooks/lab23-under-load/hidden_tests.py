@@ -99,7 +99,7 @@ with check.part("whole loads, replayed with your decisions: nobody starves, and 
     wasted = []
 
     def watched(state):
-        """The learner's decision; `wasted` notes whether it preempts where free and cached blocks are enough."""
+        """The learner's decision; `wasted` notes whether it preempts where blocks are enough."""
         told, budget, need = check.plain(check.learner.decide(state)), state["budget"], 0
         for _, stored, left in state["running"]:
             tokens = min(left, budget) if left else 1

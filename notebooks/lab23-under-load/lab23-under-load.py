@@ -2,8 +2,8 @@
 # # Lab 23 · A service under load
 #
 # Requests come when they like. They queue, share calls (runs of the model) and fight for blocks of the cache.
-# You predict how long requests take at several loads, run the library's engine, write the core of a scheduler,
-# and say which of two services keeps its promise.
+# You predict how long requests take at several loads, run the library's engine, write the core of a
+# scheduler, and say which of two services keeps its promise.
 #
 # **Time** 50 to 60 minutes · **Points** 16 · **Reading**
 # [A service under load](../../handbook/lab23-under-load.md) in the handbook, before you start
@@ -49,10 +49,10 @@ print("a call of the model takes", COST["call"], "ticks, and", COST["token"], "m
 # | **goodput** | requests in a unit of time that keep **every** promise, such as "first token in 250 ticks, no gap over 100" |
 # | **Little's law** | requests in the service = arrivals in a tick x ticks that a request stays |
 #
-# A call carries one token for each request that decodes, and prompts, whole or in **chunks**. All requests
-# in a call wait for its end, so its ticks are everybody's gap. A block holds one page, here 16 tokens. When
-# the pool of blocks is full, something must go: first **cached blocks**, full blocks of requests that are done
-# (a prompt that begins alike could have used them: a **prefix hit**). Then a running request is **preempted**:
+# A call carries one token for each request that decodes, and prompts, whole or in **chunks**. All requests in
+# a call wait for its end, so its ticks are everybody's gap. A block holds one page, here 16 tokens. When the
+# pool of blocks is full, something must go: first **cached blocks**, full blocks of requests that are done (a
+# prompt that begins alike could have used them: a **prefix hit**). Then a running request is **preempted**:
 # its blocks are freed, and later it is computed again; or its blocks are **moved** to the host's memory and
 # back.
 #
@@ -75,14 +75,14 @@ print("a call of the model takes", COST["call"], "ticks, and", COST["token"], "m
 # part in a call. A call takes `cost["call"]` ticks, plus `cost["token"]` for each token that it computes. The
 # cache is large enough.
 #
-# **Before you run anything further**, complete `forecast`. It returns for the steady state `"busy"`, the share
-# of time in which a call runs; `"latency"`, ticks from a request's first call to its last token, or `None` if
-# the queue grows without end; and `"rate"`, tokens generated in 1,000 ticks. Write:
+# **Before you run anything further**, complete `forecast`. It returns for the steady state `"busy"`, the
+# share of time in which a call runs; `"latency"`, ticks from a request's first call to its last token, or
+# `None` if the queue grows without end; and `"rate"`, tokens generated in 1,000 ticks. Write:
 #
 # * First place: `full`, what a request costs if all slots are full, so that `slots` requests share
 #   `cost["call"]` of each call.
-# * Second place, where calls follow each other without a pause: `batch`, the mean number of requests in a call,
-#   and `latency`. In each `gap` one request comes and one ends.
+# * Second place, where calls follow each other without a pause: `batch`, the mean number of requests in a
+#   call, and `latency`. In each `gap` one request comes and one ends.
 #
 # Your forecast is compared, to within 10%, with runs of the engine that this notebook never makes.
 #
@@ -334,9 +334,9 @@ show_source(
 #    the first one that lacks a slot, budget (no `tokens` are left for it) or room for its chunk.
 # 5. Without a preemption, evict only as many cached blocks as the call needs beyond the free ones.
 #
-# Write the three places: `room`, a preemption, the condition to stop. In the code `running` are those who still
-# run, and `need` is how many blocks a request lacks. Graded: single states, and whole loads (yours is one)
-# that are served by your decisions.
+# Write the three places: `room`, a preemption, the condition to stop. In the code `running` are those who
+# still run, and `need` is how many blocks a request lacks. Graded: single states, and whole loads (yours is
+# one) that are served by your decisions.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -347,8 +347,8 @@ show_source(
 # <details><summary>Hint 2: nearly the solution</summary>
 #
 # Preempt: <code>victim = running.pop()</code>, append <code>victim[0]</code> to <code>preempt</code>, add
-# <code>blocks(victim[1])</code> to the room. Stop if <code>len(running) == state["slots"]</code>, or no tokens
-# are left, or <code>need &gt; room</code>.
+# <code>blocks(victim[1])</code> to the room. Stop if <code>len(running) == state["slots"]</code>, or no
+# tokens are left, or <code>need &gt; room</code>.
 # </details>
 
 # %% exercise="decide" provides=["decide"] difficulty=3 minutes=12
@@ -465,8 +465,8 @@ print("promised:", TARGET)
 requests_chart(services, title="Two services, one load")
 
 # %% [markdown]
-# A request is **good** if its first token comes at most `target["first"]` ticks after its arrival, and none of
-# its gaps is longer than `target["gap"]`. Complete `verdict(services, target)`:
+# A request is **good** if its first token comes at most `target["first"]` ticks after its arrival, and none
+# of its gaps is longer than `target["gap"]`. Complete `verdict(services, target)`:
 #
 # * `slow`: is a gap of the request `one` too long? `gaps_of(one)` lists them.
 # * `goodput[name]`: good requests in 1,000 ticks. `ticks` is the length of the run.
@@ -483,8 +483,8 @@ requests_chart(services, title="Two services, one load")
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>max(gaps_of(one)) &gt; target["gap"]</code>. Goodput is 1000 times <code>causes[name].count(None)</code>
-# over <code>ticks</code>.
+# <code>max(gaps_of(one)) &gt; target["gap"]</code>. Goodput is 1000 times
+# <code>causes[name].count(None)</code> over <code>ticks</code>.
 # </details>
 
 # %% exercise="verdict" provides=["verdict"] difficulty=2 minutes=6
@@ -542,8 +542,8 @@ with when_written("verdict"):
 # %% [markdown]
 # ## 6 · Explain
 #
-# Say what load does to a service. In `preempted`, `load` and `apart` you write two short sentences each, one a
-# line, from the tables below: an entry of `who`, a verb and an entry of its row. In `handed` type the bytes
+# Say what load does to a service. In `preempted`, `load` and `apart` you write two short sentences each, one
+# a line, from the tables below: an entry of `who`, a verb and an entry of its row. In `handed` type the bytes
 # that you predicted for the hand-over. Lines that begin with `#` are notes.
 
 # %% jupyter={"source_hidden": true}

@@ -68,9 +68,9 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 # attention queries meet the cache's keys, in `times` such products: one for each sequence and key/value head.
 # Operands in few bits are fewer bytes. Is the product faster?
 #
-# **Before you run anything further**, write two lines of `verdict`. `left` and `right` are the bits of the two
-# operands (16, 8 or 4). `moved` counts the bytes that are read and written; results have 16 bits. `machine`
-# has `"16-bit"` and `"8-bit"`, operations a second, and `"bandwidth"`, bytes a second.
+# **Before you run anything further**, write two lines of `verdict`. `left` and `right` are the bits of the
+# two operands (16, 8 or 4). `moved` counts the bytes that are read and written; results have 16 bits.
+# `machine` has `"16-bit"` and `"8-bit"`, operations a second, and `"bandwidth"`, bytes a second.
 #
 # * `rate`: the 8-bit rate holds if **both** operands have at most 8 bits. Otherwise codes are read, then
 #   restored to 16 bits and multiplied at the 16-bit rate.
@@ -331,8 +331,8 @@ print(f"what comes into layer 6's down_proj: largest {x.abs().max():.0f}, median
 # these are the rows of `up_proj`, because `down_proj`'s input is `up_proj`'s output times a gate.
 #
 # Write `factor`, `new_before` and `new_after` in `smooth`. `before` is the matrix that makes the channels,
-# `(channels, width)`; `after`, `(rows, channels)`, reads them. `reach` is the largest absolute activation that
-# was seen in each channel, `span` its largest absolute weight in `after`:
+# `(channels, width)`; `after`, `(rows, channels)`, reads them. `reach` is the largest absolute activation
+# that was seen in each channel, `span` its largest absolute weight in `after`:
 #
 # $$f_i = \text{reach}_i^{\,\alpha} / \text{span}_i^{\,1-\alpha}$$
 #
@@ -430,7 +430,8 @@ with when_written("w8a8", "smooth"):
 # weight changes. Activations beyond the reach are clipped later.
 #
 # Here are your service's traffic and four sets of texts, with the reach of the input of each layer's
-# `down_proj`. One set misleads: in some layer, traffic goes far beyond its reach. Learners get different sets.
+# `down_proj`. One set misleads: in some layer, traffic goes far beyond its reach. Learners get different
+# sets.
 
 # %%
 from inferlab.lab.kits.low_precision import calibration_texts
@@ -505,8 +506,8 @@ check.score()
 #
 # (Practice.) In 4 bits, rounding each weight to the nearest code is not best for the **product**. **GPTQ**
 # rounds one column of $w$ after the other. A rounded column $i$ has an error $e$ in each row. The columns
-# after it, together $F$, then change so that the product is off as little as possible, which is least squares.
-# With calibration inputs $X$ and $H = X^\top X$, for each row:
+# after it, together $F$, then change so that the product is off as little as possible, which is least
+# squares. With calibration inputs $X$ and $H = X^\top X$, for each row:
 #
 # $$w_F \mathrel{+}= e\,H_{FF}^{-1}H_{Fi}$$
 #
@@ -618,8 +619,9 @@ else:
 # %% [markdown]
 # ## 6 · Explain
 #
-# Say what a product in few bits does. In each field you write two short sentences, one a line, from the tables
-# below: an entry of `who`, a verb and, if it has any, an entry of its row. Lines that begin with `#` are notes.
+# Say what a product in few bits does. In each field you write two short sentences, one a line, from the
+# tables below: an entry of `who`, a verb and, if it has any, an entry of its row. Lines that begin with `#`
+# are notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words

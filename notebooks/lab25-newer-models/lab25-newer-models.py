@@ -1,8 +1,8 @@
 # %% [markdown]
 # # Lab 25 · Newer models
 #
-# Since Llama, language models have changed in three ways. You count what each change reads and keeps, write the
-# core of two routers and of latent attention, and find a broken router.
+# Since Llama, language models have changed in three ways. You count what each change reads and keeps, write
+# the core of two routers and of latent attention, and find a broken router.
 #
 # **Time** 50 to 60 minutes · **Points** 16, of which 4 are practice · **Reading**
 # [Newer models](../../handbook/lab25-newer-models.md) in the handbook, before you start
@@ -59,8 +59,8 @@ def some_tokens(rows, count, seed):
 #
 # *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# The router sends each token to `chosen` **different** ones of `experts` experts. Suppose that all choices are
-# equally likely, and that tokens choose independently. `shared` more experts are used by every token. An
+# The router sends each token to `chosen` **different** ones of `experts` experts. Suppose that all choices
+# are equally likely, and that tokens choose independently. `shared` more experts are used by every token. An
 # expert has `weights` weights. `tokens` is the number of tokens in the pass, of all sequences together.
 #
 # **Before you run section 3**, write two lines of `forecast`:
@@ -263,8 +263,8 @@ with when_written("route", "route_in_groups"):
 # %% [markdown]
 # ### A window forgets
 #
-# A Mistral has two layers and a window of 8: each token sees 8 tokens, itself included. We change the first of
-# 40 tokens. Where do the logits change? And in a Gemma 2, where every second layer sees all tokens?
+# A Mistral has two layers and a window of 8: each token sees 8 tokens, itself included. We change the first
+# of 40 tokens. Where do the logits change? And in a Gemma 2, where every second layer sees all tokens?
 
 # %%
 ids = some_tokens(1, 40, 1)
@@ -298,9 +298,9 @@ for name, kind in PUBLISHED.items():
     print(f"{name}:", ", ".join(f"{kinds.count(one)} {one}" for one in sorted(set(kinds))), sizes)
 
 # %% [markdown]
-# (The installed config classes have these published sizes as defaults.) `batch` sequences have `tokens` tokens
-# each; a number has `item_bytes` bytes. How many bytes does the `DynamicCache` hold? Set two variables of
-# `cache_bytes`: `rows`, how many tokens a layer keeps, and `numbers`, how many numbers of each of them.
+# (The installed config classes have these published sizes as defaults.) `batch` sequences have `tokens`
+# tokens each; a number has `item_bytes` bytes. How many bytes does the `DynamicCache` hold? Set two variables
+# of `cache_bytes`: `rows`, how many tokens a layer keeps, and `numbers`, how many numbers of each of them.
 #
 # | layer | keeps for each sequence |
 # |---|---|
@@ -404,8 +404,8 @@ show_source(
 # **absorbed** into the query, which meets the latents themselves. For the values, mix the latents first, and
 # multiply by $W_V$ once.
 #
-# (In the code $q$ is a row: $q\,W_K$.) Write two lines of `absorbed`, for one new token and all cached ones (no
-# mask): `query`, (heads, 1, rank), which meets the latents, and `out`, (heads, 1, v).
+# (In the code $q$ is a row: $q\,W_K$.) Write two lines of `absorbed`, for one new token and all cached ones
+# (no mask): `query`, (heads, 1, rank), which meets the latents, and `out`, (heads, 1, v).
 #
 # | argument | shape |
 # |---|---|
