@@ -24,7 +24,7 @@ state: what is rescaled when the maximum grows, and when the maximum is known
         last block = at the end, only at the end, only after last block, after all blocks, only after all
         blocks, once all keys are read, only once all keys are read, once all blocks are read, when all
         keys are read
-price: next to the naive kernel, without a mask: the bytes and the products of one pass, and its result
+price: next to the naive kernel, without a mask: bytes and multiplications of one pass, and its result
     who: one pass = the one-pass kernel, one-pass attention / the result = output, answer
     moves = reads and writes: fewer bytes = less bytes, less, fewer bytes than naive kernel, less bytes than
         naive kernel, less than naive kernel / as many bytes = the same bytes, as many bytes as naive kernel,

@@ -6,7 +6,7 @@
 # kernel by hand, join the answers of several workers, and repair a kernel whose obvious repair passes its
 # test and is wrong.
 #
-# **Time** 45 to 60 minutes, and 5 more for what is optional · **Points** 17, of which 4 are practice ·
+# **Time** 50 to 60 minutes, and 5 more for what is optional · **Points** 17, of which 4 are practice ·
 # **Reading** [Attention in one pass](../../handbook/lab22-attention-kernel.md) in the handbook, before you
 # start
 
@@ -42,11 +42,12 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 # ## 1 · Goal and mental model
 #
 # One query has a **score** $s_j$ for each key. Its answer is a mean of the values with the weights $e^{s_j}$.
-# One number is subtracted from all scores, so that no exponential overflows. It cancels, whatever it is:
+# One number $m$ is subtracted from all scores, so that no exponential overflows. In exact arithmetic it
+# cancels, whatever it is:
 #
 # $$\text{out} = \frac{\sum_j e^{s_j - m}\,v_j}{\sum_j e^{s_j - m}}$$
 #
-# Three things are a **state** that can take in the keys block by block. No score has to be kept:
+# A **state** of three things takes in the keys block by block. No score has to be kept:
 #
 # | state | for one query | when a larger score comes |
 # |---|---|---|
@@ -70,51 +71,40 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 #
 # *difficulty 2 of 3 · 6 minutes · 4 points*
 #
-# Two kernels, for one sequence and one layer. A group of query heads shares one key/value head.
+# Two kernels, for one sequence and one layer, without a mask. A group of query heads shares one key/value
+# head.
 #
 # * **Naive:** three operations, each of which reads its inputs once and writes its result. `Q` and `K` give
-#   the scores `S`. The softmax makes the weights `P` from `S`; it scales and applies the mask in passing. `P`
-#   and `V` give the output `O`.
-# * **One pass:** for each block of queries it reads these queries, then one block of keys and values after
-#   the other, and writes their output. Blocks of keys that none of these queries may see are skipped. All
-#   query heads of a group are worked on together: they share one read of each block of keys and values.
+#   the scores `S`. The softmax of `S` gives the weights `P`. `P` and `V` give the output `O`.
+# * **One pass:** the queries are cut into `blocks` blocks. For each of them the kernel reads its queries,
+#   then all keys and values, and writes its output. The query heads of a group share each read.
 #
-# **Before you run anything**, complete a function that says how many bytes each reads and writes, together.
-# It is graded on runs that this notebook never makes. `block` is the number of queries in a block, and of
-# keys in a block; the last one may be shorter. With a causal mask there are as many keys as queries, and
-# query `i` sees the keys `0` to `i`. You write three values:
-#
-# * `reach`: how many keys, from key 0 on, one block of queries reads;
-# * `naive` and `one_pass`: how many numbers each kernel moves. Only `Q`, `K`, `V`, `S`, `P` and `O` count.
+# **Before you run anything**, write `naive` and `one_pass`: how many numbers each kernel reads and writes,
+# together. Only `Q`, `K`, `V`, `S`, `P` and `O` count. The last line makes bytes of them. The function is
+# graded on runs that this notebook never makes.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# How often is each of `Q`, `K`, `V`, `S`, `P`, `O` read or written? Does a mask that is applied in passing
-# make `S` smaller?
+# How often is each of `Q`, `K`, `V`, `S`, `P`, `O` read or written? How often does one pass read `K`, if the
+# queries are cut into four blocks?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>reach</code> is <code>keys</code>, or <code>min(first + block, keys)</code> with a causal mask. Beside
-# <code>ends</code>, naive moves <code>K</code> and <code>V</code> once (<code>2 * kv_heads * keys *
-# width</code>), and four times <code>matrix</code>. One pass moves <code>read</code> rows of <code>K</code>
-# and of <code>V</code> in each key/value head.
+# Beside <code>ends</code>, naive moves <code>pair</code> once and <code>table</code> four times:
+# <code>S</code> is written and read, and so is <code>P</code>. One pass moves <code>pair</code> once for each
+# block of queries.
 # </details>
 
 # %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
-def forecast(queries, keys, heads, kv_heads, width, block, causal, item_bytes):
+def forecast(queries, keys, heads, kv_heads, width, blocks, item_bytes):
     """Bytes that the naive and the one-pass kernel move."""
     ends = 2 * heads * queries * width  # numbers in `Q` and `O`, which both kernels move once
-    matrix = heads * queries * keys  # numbers in `S`, and in `P`
-    read = 0  # one pass: rows of `K` that one key/value head reads
-    for first in range(0, queries, block):  # the queries of this block: `first` and up to `block - 1` more
-        ### BEGIN SOLUTION
-        reach = min(first + block, keys) if causal else keys
-        ### END SOLUTION
-        read += reach
+    pair = 2 * kv_heads * keys * width  # numbers in `K` and `V`
+    table = heads * queries * keys  # numbers in `S`, and in `P`
     ### BEGIN SOLUTION
-    naive = ends + 2 * kv_heads * keys * width + 4 * matrix
-    one_pass = ends + 2 * kv_heads * read * width
+    naive = ends + pair + 4 * table
+    one_pass = ends + blocks * pair
     ### END SOLUTION
     return {"naive": item_bytes * naive, "one pass": item_bytes * one_pass}
 
@@ -126,7 +116,7 @@ def forecast(queries, keys, heads, kv_heads, width, block, causal, item_bytes):
 # layer's:
 
 # %%
-from inferlab.lab.kits.attention import Moved, SdpaCalls
+from inferlab.lab.kits.attention import Moved, SdpaCalls, multiplications, walk
 
 cache = DynamicCache(config=model.config)
 with SdpaCalls() as prefill:
@@ -135,8 +125,8 @@ for name, value in prefill.calls[0].items():
     print(f"{name:10}", tuple(value.shape) if isinstance(value, torch.Tensor) else value)
 
 # %% [markdown]
-# The kernel gets 8 heads of queries and 2 of keys. Its mask is a flag, `is_causal`. Nothing that goes in or
-# comes out has 200 rows *and* 200 columns. Is such a tensor made inside? torch has several kernels
+# The kernel gets more heads of queries than of keys. Its mask is a flag, `is_causal`. Nothing that goes in or
+# comes out has a row *and* a column for each token. Is such a tensor made inside? torch has several kernels
 # (*backends*) for the call. `Moved` notes each operation that makes a tensor:
 
 # %%
@@ -155,33 +145,31 @@ for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION):
             print(f"   {one.name:45} {one.written:>9,} bytes written, largest {one.shape}")
 
 # %% [markdown]
-# `MATH` writes the whole table of scores several times. `FLASH_ATTENTION` is one operation: it writes the
-# output and one number for each query, the log-sum-exp.
+# `MATH` writes the whole table of scores several times, whatever the mask hides. `FLASH_ATTENTION` is one
+# operation: it writes the output, and for each query and head one number, the log-sum-exp.
 #
-# **Reconcile** the naive half of your forecast. This is the naive kernel in three operations (without a
-# mask), its bytes counted by `Moved`. torch's own counter counts the products, numbers that are multiplied:
+# **Reconcile** the naive half of your forecast. This is the naive kernel, its bytes counted by `Moved`:
 
 # %%
 from inferlab.lab import when_written
-from torch.utils.flop_counter import FlopCounterMode
 
 q, k, v = q4[0].contiguous(), k4[0], v4[0]  # (heads, tokens, width), and two with (kv_heads, tokens, width)
-SIZES = len(q), len(k), q.shape[-1]
+SIZES = q.shape[1], k.shape[1], len(q), len(k), q.shape[-1]
 
 
 def naive(q, k, v):
-    """Attention in three operations; `q` comes scaled. The heads of a group are rows of one matrix."""
+    """Attention in three operations (without the scale). A group's heads are rows of one matrix."""
     scores = q.reshape(len(k), -1, q.shape[-1]) @ k.mT
     weights = scores.softmax(-1)
     return (weights @ v).reshape(q.shape)
 
 
 # %% tags=["demo"]
-with FlopCounterMode(display=False) as flops, Moved() as moved:
+with Moved() as moved:
     naive(q, k, v)
-print(f"counted:       {moved.bytes:,} bytes, {flops.get_total_flops() // 2:,} products")
+print(f"counted:       {moved.bytes:,} bytes")
 with when_written("forecast"):
-    print(f"your forecast: {forecast(200, 200, *SIZES, 64, False, 4)['naive']:,} bytes")
+    print(f"your forecast: {forecast(*SIZES, 4, 4)['naive']:,} bytes")
 
 # %% check="forecast" points=4
 from inferlab.lab import Check, reference
@@ -196,14 +184,14 @@ def ask_forecast(*run):
     return got
 
 with check.part("the naive bytes, where they can be counted in the head", weight=1):
-    check.equal(ask_forecast(3, 5, 1, 1, 2, 8, False, 4)["naive"], 368)
+    check.equal(ask_forecast(3, 5, 1, 1, 2, 1, 4)["naive"], 368)
 ### HIDDEN TESTS
 check.score()
 
 # %% [markdown]
 # ## 4 · Read
 #
-# The installed code of that call. Who decides that the mask is a flag?
+# The installed code around that call: transformers decides that the mask is a flag, and torch what runs.
 
 # %% jupyter={"source_hidden": true}
 from inferlab.lab import show_source
@@ -230,18 +218,17 @@ show_source(
 #
 # ### Exercise 2 · One pass, by hand
 #
-# *difficulty 3 of 3 · 7 minutes · 4 points*
+# *difficulty 3 of 3 · 10 minutes · 4 points*
 #
 # (This one is practice.) Keys and values lie in slow memory. `fetch(start, stop)` returns those of the keys
-# `start` to `stop - 1`; every call is counted. The loops, the fetches, the mask, the first state and the
-# answer are written for you. Inside, `scores` `(heads, count, keys of the block)` and `v` hold one block of
-# keys for one block of queries. `scores` is scaled, and `-inf` where the mask hides a key. `v` has as many
-# heads as the queries.
+# `start` to `stop - 1`. The loops, the fetches, the mask, the first state and the answer are written for
+# you. Inside, `scores` `(heads, count, keys of the block)` and `v` hold one block of keys for one block of
+# queries. `scores` is scaled, and `-inf` where the mask hides a key. `v` has as many heads as the queries.
 #
 # **Write what one block of keys does to the state**: to the running maximum `top` `(heads, count, 1)`, the
-# running sum `total` (the same shape) and the running output `out` `(heads, count, width)`. No block may be
-# fetched twice, and no score may be kept. All is float32. `one_pass` must give torch's
-# `scaled_dot_product_attention` within 1e-5, and within 1e-3 where scores are in the hundreds.
+# running sum `total` (the same shape) and the running output `out` `(heads, count, width)`. All is float32.
+# `one_pass` must give torch's `scaled_dot_product_attention` within 1e-5, and within 1e-3 where scores are
+# in the hundreds.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -256,7 +243,7 @@ show_source(
 # <code>new</code>.
 # </details>
 
-# %% exercise="one-pass" provides=["one_pass"] difficulty=3 minutes=7
+# %% exercise="one-pass" provides=["one_pass"] difficulty=3 minutes=10
 def one_pass(q, fetch, keys, block, causal=False):
     """Attention in one pass over blocks of keys: (out, lse)."""
     outs, lses = [], []
@@ -323,16 +310,16 @@ with check.part("one block holds everything", weight=1):
 check.score()
 
 # %% [markdown]
-# On the recorded layer, in blocks of 64. Four blocks of queries, the last of 8 tokens; each fetch is counted.
-# Beside it the rest of your forecast:
+# On the recorded layer, in blocks of 64: four blocks of queries, the last of 8 tokens. Each fetch is counted.
+# Below it stand the rest of your forecast and the multiplications of both kernels' matrix products:
 
 # %%
 def counted(q, k, v, block, causal):
-    """(out, lse, [(start, stop) of each fetch]) of your kernel."""
+    """(out, lse, how many numbers each fetch read) of your kernel."""
     fetched = []
 
     def fetch(start, stop):
-        fetched.append((start, stop))
+        fetched.append(2 * k[:, start:stop].numel())
         return k[:, start:stop], v[:, start:stop]
 
     return *one_pass(q, fetch, k.shape[1], block, causal), fetched
@@ -341,30 +328,29 @@ def counted(q, k, v, block, causal):
 # %% tags=["demo"]
 with when_written("forecast", "one_pass"):
     for causal in (False, True):
-        with FlopCounterMode(display=False) as flops:
-            out, lse, fetched = counted(q, k, v, 64, causal)
-        moved_bytes = 4 * (2 * q.numel() + sum(2 * (stop - start) * len(k) * k.shape[-1]
-                                               for start, stop in fetched))
-        told = forecast(200, 200, *SIZES, 64, causal, 4)
+        out, lse, fetched = counted(q, k, v, 64, causal)
         error = (out - scaled_dot_product_attention(q4, k4, v4, is_causal=causal, enable_gqa=True)[0]).abs()
-        print(f"causal {causal!s:5}  {len(fetched)} blocks fetched, {moved_bytes:,} bytes, "
-              f"{flops.get_total_flops() // 2:,} products; largest error {error.max():.0e}")
-        print(f"    forecast  {told['one pass']:,} bytes")
+        print(f"causal {causal!s:5}  {len(fetched)} blocks fetched, "
+              f"{4 * (2 * q.numel() + sum(fetched)):,} bytes; largest error {error.max():.0e}")
+    print(f"your forecast without a mask: {forecast(*SIZES, 4, 4)['one pass']:,} bytes")
+    print(f"multiplications without a mask: naive {multiplications(lambda: naive(q, k, v)):,}, "
+          f"one pass {multiplications(lambda: counted(q, k, v, 64, False)):,}")
 
 # %% [markdown]
-# Without a mask the products are as many as in section 3: **one pass multiplies as much, and moves less.** A
-# few products for rescaling come on top, which torch's counter does not see. The error is rounding.
+# **One pass multiplies as much, and moves less.** A few multiplications for rescaling come on top, which the
+# counter does not see. With the mask, blocks of keys that no query of a block may see are not even fetched.
+# The error is rounding.
 #
 # ### Splitting the keys
 #
-# In decode there is one query a head. Blocks of queries give a GPU nothing to share out: 8 heads are 8 small
-# jobs, and each walks through a long cache alone. **Flash-decoding** splits the *keys*. Each worker makes a
-# whole answer over its part, with its log-sum-exp, and a small second kernel joins them.
+# In decode there is one query a head. Blocks of queries give a GPU nothing to share out: each key/value head
+# is one small job, which walks through a long cache alone. **Flash-decoding** splits the *keys*. Each worker
+# makes a whole answer over its part, with its log-sum-exp, and a small second kernel joins them.
 
 # %% [markdown]
 # ### Exercise 3 · Join the workers' answers
 #
-# *difficulty 2 of 3 · 5 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
 # Complete `join(outs, lses)`. `outs`, `(splits, heads, queries, width)` float32, are the answers of the
 # workers, each divided by its own sum; `lses`, `(splits, heads, queries)`, are their log-sum-exps, which may
@@ -383,7 +369,7 @@ with when_written("forecast", "one_pass"):
 # <code>(lses - total).exp()</code>.
 # </details>
 
-# %% exercise="join" provides=["join"] difficulty=2 minutes=5
+# %% exercise="join" provides=["join"] difficulty=2 minutes=6
 def join(outs, lses):
     """The answer over all keys, from the answers over parts of them: (out, lse)."""
     ### BEGIN SOLUTION
@@ -421,7 +407,7 @@ with check.part("two workers with equal sums", weight=1):
 check.score()
 
 # %% [markdown]
-# One more token, with the story in the cache: a real decode step. Its keys go to 1, 3 and 7 workers:
+# One more token, with the story in the cache: a real decode step. Its keys go to three workers:
 
 # %%
 with SdpaCalls() as decode:
@@ -431,24 +417,24 @@ q1, k1, v1 = (decode.calls[0][name][0].cpu().float() for name in ("query", "key"
 # %% tags=["demo"]
 with when_written("one_pass", "join"):
     exact = decode.calls[0]["output"][0].cpu().float()
-    for workers in (1, 3, 7):
-        pieces = [counted(q1, *piece, 64, False)[:2]
-                  for piece in zip(k1.tensor_split(workers, 1), v1.tensor_split(workers, 1), strict=True)]
-        out, lse = join(*(torch.stack(one) for one in zip(*pieces, strict=True)))
-        shares = torch.stack([one[1] for one in pieces]).softmax(0)[:, 0, 0]
-        print(f"{workers} workers: largest error {(out - exact).abs().max():.0e}; shares in head 0:",
-              " ".join(f"{share:.2f}" for share in shares))
+    pieces = [counted(q1, *piece, 64, False)[:2]
+              for piece in zip(k1.tensor_split(3, 1), v1.tensor_split(3, 1), strict=True)]
+    outs, lses = (torch.stack(one) for one in zip(*pieces, strict=True))
+    for name, out in {"your join": join(outs, lses)[0], "a plain mean": outs.mean(0)}.items():
+        print(f"{name:13} largest error {(out - exact).abs().max():.0e}")
 
 # %% [markdown]
-# The workers hold very different shares of the weights. So a plain mean would be wrong.
+# The workers hold different shares of the weights. So a plain mean is wrong.
 
 # %% [markdown]
 # ### Exercise 4 · A kernel that passes its test
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 7 minutes · 3 points*
 #
 # A colleague keeps `out` divided: after each block it is the attention over the keys so far. To add a block,
-# the step first multiplies `out` by the sum `total`, and divides by the new sum afterwards:
+# `colleague_step` first multiplies `out` by the sum `total`, and divides by the new sum afterwards. The
+# colleague's test: if all values are 1, any mean of them is 1. The test fails. "Then drop the rescaling
+# altogether," says another, and writes `obvious_step`:
 
 # %%
 def colleague_step(top, total, out, scores, v):
@@ -466,23 +452,17 @@ def obvious_step(top, total, out, scores, v):
     more = total + weights.sum(-1, keepdim=True)
     return new, more, (total * out + weights @ v) / more
 
+# %% [markdown]
+# The colleague's test, and the recorded layer (without its mask). `walk` takes all blocks through a step:
 
-def walk(step, scores, v, block):
-    """All blocks through `step`, from the beginning: `out`."""
-    top = torch.full((*scores.shape[:2], 1), -torch.inf)
-    total, out = torch.zeros_like(top), torch.zeros(*scores.shape[:2], v.shape[-1])
-    for some, values in zip(scores.split(block, -1), v.split(block, 1), strict=True):
-        top, total, out = step(top, total, out, some, values)
-    return out
-
-
+# %%
 scores = q @ k.repeat_interleave(len(q) // len(k), 0).mT * q.shape[-1] ** -0.5
 values = v.repeat_interleave(len(q) // len(v), 0)
 exact = scores.softmax(-1) @ values
 
 
 def try_out(step):
-    """The colleague's test, and the recorded layer (without its mask)."""
+    """What a step gives for values of 1, and how many rows of the recorded layer it gets wrong."""
     ones = walk(step, scores, torch.ones_like(values), 64)
     wrong = (walk(step, scores, values, 64) - exact).abs().amax(-1) > 1e-4
     print(f"{step.__name__:15} values of 1 give {ones.min():.2f} to {ones.max():.2f};"
@@ -493,9 +473,8 @@ try_out(colleague_step)
 try_out(obvious_step)
 
 # %% [markdown]
-# The colleague's test: if all values are 1, any mean of them is 1. It fails here. "Then drop the rescaling
-# altogether," says another, and the test passes. On inputs whose largest scores come first the answers are
-# right, too.
+# `obvious_step` passes the test, and is wrong all the same. Where the first block has the largest score, both
+# steps are right.
 #
 # Complete `step`, with the same arguments and results: `more`, the new sum, and the new `out`. After any
 # number of blocks `out` is the attention over all keys so far, wherever the maximum comes.
@@ -511,7 +490,7 @@ try_out(obvious_step)
 # make <code>old = total * factor</code> first, and use <code>old</code> in the sum and in the output.
 # </details>
 
-# %% exercise="step" provides=["step"] difficulty=2 minutes=6
+# %% exercise="step" provides=["step"] difficulty=2 minutes=7
 def step(top, total, out, scores, v):
     """One more block of keys: the new maximum, sum and (divided) output."""
     new = torch.maximum(top, scores.amax(-1, keepdim=True))
@@ -549,11 +528,76 @@ with when_written("step"):
     try_out(step)
 
 # %% [markdown]
-# ### On a GPU (optional)
+# ## 6 · Explain
 #
-# The same loop as a Triton kernel, beside two of torch's backends. Each program takes one block of queries of
-# one head. The cell prints the time of each, the memory that it needs beside its inputs, and how far they
-# differ:
+# Say what happens in one pass, and what it saves. In each field you write two short sentences, one a line,
+# from the tables below: an entry of `who`, a verb, an entry of that verb's row and, if you like, entries of
+# the row `may follow`. Lines that begin with `#` are notes of your own.
+
+# %% jupyter={"source_hidden": true}
+### FIXTURE words
+words
+
+# %% [markdown]
+# *difficulty 1 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# graded when you hand in. One false sentence costs its field's point. A line that the cell cannot read is
+# graded by a person.
+
+# %% explain="one-pass-in-words" difficulty=1 minutes=5
+%%explain one-pass-in-words
+# ### BEGIN SOLUTION
+# state: the running sum and the output so far are rescaled when the maximum grows
+#   the running maximum is known after the last block
+# price: one pass moves fewer bytes and multiplies as much
+#   it gives the same result but for rounding
+# mask: the causal mask saves whole blocks in the one-pass kernel
+#   it saves nothing in the naive kernel
+# ### END SOLUTION
+
+# %% check="words-state" of="one-pass-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-state", points=1)
+with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-pass-in-words").get("state"), "`state:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-price" of="one-pass-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-price", points=1)
+with check.part("`price:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-pass-in-words").get("price"), "`price:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% check="words-mask" of="one-pass-in-words" points=1
+from inferlab.lab import Check
+
+check = Check("words-mask", points=1)
+with check.part("`mask:` is filled in (graded when you hand it in)", weight=0):
+    check.true(check.explanation("one-pass-in-words").get("mask"), "`mask:` is empty")
+### HIDDEN TESTS
+check.score()
+
+# %% [markdown]
+# ## 7 · Notice
+#
+# * **It does not compute less.** Without a mask both kernels multiply equally often, and one pass adds
+#   factors for rescaling. It is faster where bytes are what a kernel waits for.
+# * **It does not approximate.** The factor $e^{m_\text{old} - m_\text{new}}$ is exact but for rounding.
+# * **The mask saves blocks,** nearly half of them in a long prompt, if the kernel knows the mask's form. A
+#   kernel that writes the whole table saves nothing by it.
+# * **The maximum need not be known first.** When a larger score comes, the state is rescaled to it.
+# * **Grouped heads** share fetches. They share no scores and no state.
+
+# %% [markdown]
+# ## 8 · On a GPU (optional)
+#
+# Nothing graded needs this section. The same loop as a Triton kernel, beside two of torch's backends. Each
+# program takes one block of queries of one head. The cell prints the time of each, the memory that it needs
+# beside its inputs, and how far they differ:
 
 # %% tags=["demo", "gpu"]
 if torch.cuda.is_available():
@@ -615,72 +659,7 @@ else:
     print("no CUDA here: this cell was not run, and nothing later needs it")
 
 # %% [markdown]
-# ## 6 · Explain
-#
-# Say what happens in one pass, and what it saves. In each field you write two short sentences, one a line,
-# from the tables below: an entry of `who`, a verb, an entry of that verb's row and, if you like, entries of
-# the row `may follow`. Lines that begin with `#` are notes of your own.
-
-# %% jupyter={"source_hidden": true}
-### FIXTURE words
-words
-
-# %% [markdown]
-# *difficulty 1 of 3 · 4 minutes · 3 points.* When you run it, the cell shows how each line is read. Just that
-# reading is graded when you hand in. One false sentence in a field costs its point; a line that is not read
-# waits for a person.
-
-# %% explain="one-pass-in-words" difficulty=1 minutes=4
-%%explain one-pass-in-words
-# ### BEGIN SOLUTION
-# state: the running sum and the output so far are rescaled when the maximum grows
-#   the running maximum is known after the last block
-# price: one pass moves fewer bytes and multiplies as much
-#   it gives the same result but for rounding
-# mask: the causal mask saves whole blocks in the one-pass kernel
-#   it saves nothing in the naive kernel
-# ### END SOLUTION
-
-# %% check="words-state" of="one-pass-in-words" points=1
-from inferlab.lab import Check
-
-check = Check("words-state", points=1)
-with check.part("`state:` is filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("one-pass-in-words").get("state"), "`state:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% check="words-price" of="one-pass-in-words" points=1
-from inferlab.lab import Check
-
-check = Check("words-price", points=1)
-with check.part("`price:` is filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("one-pass-in-words").get("price"), "`price:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% check="words-mask" of="one-pass-in-words" points=1
-from inferlab.lab import Check
-
-check = Check("words-mask", points=1)
-with check.part("`mask:` is filled in (graded when you hand it in)", weight=0):
-    check.true(check.explanation("one-pass-in-words").get("mask"), "`mask:` is empty")
-### HIDDEN TESTS
-check.score()
-
-# %% [markdown]
-# ## 7 · Notice
-#
-# * **It does not compute less.** Without a mask both kernels multiply equally often, and one pass adds
-#   factors for rescaling. It is faster where bytes are what a kernel waits for.
-# * **It does not approximate.** The factor $e^{m_\text{old} - m_\text{new}}$ is exact but for rounding.
-# * **The mask saves blocks,** nearly half of them in a long prompt, if the kernel knows the mask's form. A
-#   kernel that writes the whole table saves nothing by it.
-# * **The maximum need not be known first.** Any number may be subtracted; the state is moved to the next one.
-# * **Grouped heads** share fetches. They share no scores and no state.
-
-# %% [markdown]
-# ## 8 · Check and hand in
+# ## 9 · Check and hand in
 #
 # Run this cell last. It runs the visible checks again, says what is missing, and leaves one file to hand in.
 

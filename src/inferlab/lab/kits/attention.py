@@ -1,8 +1,9 @@
-"""What the lab on attention kernels records: the arguments of `scaled_dot_product_attention`, and what each
-operation reads and writes."""
+"""What the lab on attention kernels records: the arguments of `scaled_dot_product_attention`, what each
+operation reads and writes, and how often matrix products multiply."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
 
 
 class SdpaCalls(TorchFunctionMode):
@@ -69,3 +71,27 @@ class Moved(TorchDispatchMode):
 
 def _bytes(tensors: list[torch.Tensor]) -> int:
     return sum(x.numel() * x.element_size() for x in tensors)
+
+
+def multiplications(work: Callable[[], object]) -> int:
+    """How often the matrix products in ``work()`` multiply: half of their floating point operations."""
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return counter.get_total_flops() // 2
+
+
+def walk(step: Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]], scores: torch.Tensor,
+         v: torch.Tensor, block: int) -> torch.Tensor:
+    """All blocks of keys through ``step(top, total, out, scores, v)``, from the beginning: the last ``out``.
+
+    Args:
+        step: returns the next (top, total, out).
+        scores: (heads, queries, keys).
+        v: (heads, keys, width).
+        block: keys in a block; the last one may be shorter.
+    """
+    top = torch.full((*scores.shape[:2], 1), -torch.inf)
+    total, out = torch.zeros_like(top), torch.zeros(*scores.shape[:2], v.shape[-1])
+    for some, values in zip(scores.split(block, -1), v.split(block, 1), strict=True):
+        top, total, out = step(top, total, out, some, values)
+    return out
