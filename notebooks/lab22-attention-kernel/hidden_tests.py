@@ -35,7 +35,7 @@ def judge(name, *run):
         check.mistake("each block of queries reads the keys again",
                       when=said == item_bytes * (ends + pair) != want["one pass"])
         check.mistake("queries are read and outputs written once, whatever the blocks",
-                      when=said == item_bytes * run[5] * (ends + pair))
+                      when=said == item_bytes * run[5] * (ends + pair) != want["one pass"])
     check.equal(said, want[name])
 
 with check.part("the naive bytes, one query and many, 6 heads on 2", weight=1):
