@@ -158,11 +158,10 @@ check.mistake("the tokens behind a rejection were never tested: they say nothing
 check.mistake("the first rejected token of a round was tested, too", when=close(got["rate"], 1.0))
 
 # %% check="count-rounds"
-with check.part("all three numbers", weight=2):
+with check.part("both numbers", weight=2):
     got = counted([5, 5, 3, 1], [4, 0, 1, 0])
     check.mistake("each round emits one token more than it accepts",
                   when=close(got["passes_per_token"], 4 / 5))
-    check.equal(got["accepted"], 5)
     check.close([got["rate"], got["passes_per_token"]], [5 / 7, 4 / 9], tol=1e-9)
 with check.part("runs in which nothing was drafted, or nothing kept", weight=1):
     check.close([counted([1, 1], [0, 0])["rate"], counted([4, 4], [3, 3])["rate"]], [0.0, 0.0], tol=0)

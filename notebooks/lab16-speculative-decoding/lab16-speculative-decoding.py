@@ -14,7 +14,7 @@
 # rejects tokens, **show by a statistical test that the text is still the large model's**, and find out when
 # the method pays.
 #
-# **Time** 60 to 75 minutes · **Points** 19, of which 3 are practice · **Reading**
+# **Time** 65 to 75 minutes · **Points** 19, of which 3 are practice · **Reading**
 # [Speculative decoding](../../handbook/lab16-speculative-decoding.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -73,12 +73,13 @@ for name, model in (("target", target), ("draft", draft)):
 #
 # ### Exercise 1 · What will the target be given?
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 7 minutes · 3 points*
 #
 # **Before you run anything**, write a function that says what a trace of an assisted run will show at the
-# target. Suppose that exactly `accepted` of the drafted tokens are kept in **every** round (or all, if fewer
-# were drafted), and that the text does not end early. The grader makes two such runs: in one the target is
-# its own draft, so everything is kept; in the other the draft is always wrong.
+# target. Suppose that each round keeps `accepted` tokens, or as many as it drafted if these are fewer, and
+# that the text does not end early. With `r` tokens still to go, the library drafts at most `r - 1`, because
+# the target adds one itself. The grader makes two such runs: in one the target is its own draft, so
+# everything is kept; in the other the draft is always wrong.
 #
 # | argument | meaning |
 # |---|---|
@@ -93,8 +94,7 @@ for name, model in (("target", target), ("draft", draft)):
 # <details><summary>Hint 1: a nudge</summary>
 # The draft writes before the target has seen the prompt: the first pass of the target reads the prompt and
 # the drafted tokens together. In a later round, one token is already decided but not yet in the cache
-# (which?). Near the end, with <code>r</code> tokens still to go, at most <code>r - 1</code> are drafted,
-# because the target adds one itself.
+# (which?).
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -104,7 +104,7 @@ for name, model in (("target", target), ("draft", draft)):
 # grows by that and 1.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=7
 def forecast(prompt, new, gamma, accepted):
     """Tokens that go into each pass of the target in an assisted run."""
     widths, done = [], 0  # done: tokens emitted so far
@@ -119,10 +119,10 @@ def forecast(prompt, new, gamma, accepted):
 # %% [markdown]
 # ## 3 · Trace
 #
-# Now a real run, sampled at temperature 1. Every round drafts exactly four tokens: the schedule keeps the
-# number, and the threshold of 0 keeps the draft from stopping at a token that it is not sure of. The drafted
-# tokens come from the draft's own `generate`, so these settings belong into the **draft's** generation
-# config. The target's `generate` accepts and ignores them.
+# Now a real run, sampled at temperature 1. Every round drafts four tokens, except near the end: the schedule
+# keeps the number, and the threshold of 0 keeps the draft from stopping at a token that it is not sure of.
+# The drafted tokens come from the draft's own `generate`, so these settings belong into the **draft's**
+# generation config. The target's `generate` accepts and ignores them.
 
 # %%
 draft.generation_config.num_assistant_tokens = 4
@@ -169,20 +169,23 @@ run.table(level=1)
 #   *and* the four drafted tokens, and it returns logits for five positions. Later passes have five tokens.
 #   **A pass is no longer one token;**
 # * **`cache.crop`** comes right below: it removes the rejected positions from the cache. The first crop of a
-#   step is the target's, the second the draft's. A crop reads no weights, and no accepted token is computed
+#   round is the target's, the second the draft's. A crop reads no weights, and no accepted token is computed
 #   again.
 #
-# **Reconcile.** The rounds of this run keep different numbers of tokens. Still, you can compare the first two
-# passes with your forecast:
+# **Reconcile.** The rounds of this run keep different numbers of tokens, but the first two passes do not
+# depend on that:
 
 # %%
+from inferlab.lab import when_written
 from inferlab.lab.kits.speculation import rounds_of
 
+first_two = [call.inputs["input_ids"].shape[1] for call in run.find(type(target).__name__)[:2]]
+print("tokens into the first two passes: ", first_two, "with a prompt of", story.shape[1])
+with when_written("forecast"):
+    print("your forecast of these two:       ", forecast(story.shape[1], 24, 4, 0)[:2])
 positions, removed = rounds_of(run)
-print("positions in each target pass:", positions)
-print("removed after it:             ", removed)
-print("tokens into the first pass:   ", run.find(type(target).__name__)[0].inputs["input_ids"].shape[1],
-      "of which prompt:", story.shape[1])
+print("rows of logits in each target pass:", positions)
+print("positions removed after it:        ", removed)
 
 # %% check="forecast" points=3
 from inferlab.lab import Check, reference
@@ -329,7 +332,7 @@ check.score()
 # p-value: the probability that a right decoder is at least this far off. If the p-value is below $\alpha$,
 # the decoder is called biased. With probability $\alpha$, a right decoder is called biased, too.
 
-# %%
+# %% jupyter={"source_hidden": true}
 def p_value(counts, probabilities):
     """The p-value of `counts`, (V,) int64, where each token should have its `probabilities`, (V,) float64."""
     if counts[probabilities == 0].sum() > 0:
@@ -352,8 +355,8 @@ def p_value(counts, probabilities):
 # ### Your rule on the real models
 #
 # The next cells take one position of another story, where several tokens are possible, and the real
-# distributions of both models there. Then they apply your rule 4,000 times. The error rate is $\alpha =
-# 0.001$. (Only the first emitted token of a round is counted.)
+# distributions of both models there. Then they apply your rule 4,000 times. Compare both p-values with
+# $\alpha = 0.001$. (Only the first emitted token of a round is counted.)
 
 # %%
 def distributions(ids):
@@ -369,8 +372,6 @@ for name, row in (("target", p), ("draft", q)):
                                  token in zip(best.values.tolist(), best.indices.tolist())))
 
 # %% tags=["demo"]
-from inferlab.lab import when_written
-
 with when_written("verify"):
     draw = torch.Generator().manual_seed(SEED)
     proposals = torch.multinomial(q, 4000, replacement=True, generator=draw).tolist()
@@ -402,10 +403,11 @@ with when_written("verify"):
 # | `"stale"` | drafts at another temperature than that of the $q$ in its rule |
 # | `"ensemble"` | accepts by $v = w\,p + (1 - w)\,q$ in place of $p$, here with $w = 0.5$: the library's `assistant_ensemble_weight` |
 #
-# `decoder(p, q, n, seed)` takes two distributions, `(V,)`, of your own choice. It returns the first emitted
-# token of `n` rounds, `(n,)`, and whether each round accepted its drafted token, `(n,)` bool. The next cell
-# makes two experiments with three tokens: one in which draft and target have the **same** distribution, and
-# one in which the draft likes token 2, which the target never writes.
+# `decoder(p, q, n, seed)` takes two distributions, `(V,)`. It returns the first emitted token of `n` rounds,
+# `(n,)`, and whether each round accepted its drafted token, `(n,)` bool. The next cell makes two
+# experiments with three tokens: one in which draft and target have the **same** distribution, and one in
+# which the draft likes token 2, which the target never writes.
+
 # %%
 from inferlab.lab.kits.speculation import unknown_decoders
 
@@ -484,42 +486,34 @@ print("the same tokens:", torch.equal(plain, assisted))
 # %% [markdown]
 # ### Exercise 4 · Read the acceptance rate off a trace
 #
-# *difficulty 2 of 3 · 5 minutes · 3 points*
+# *difficulty 2 of 3 · 4 minutes · 3 points*
 #
 # The acceptance rate $a$ is the probability that a drafted token is accepted **when its turn comes**.
 # Complete `count_rounds(positions, removed)` for the two lists that `rounds_of(run)` gave you in section 3
-# (one `int` for each pass of the target). It returns a `dict`:
-#
-# | key | meaning |
-# |---|---|
-# | `"accepted"` | drafted tokens that were kept, `int` |
-# | `"rate"` | accepted over **tested** tokens, `float`: those whose turn came, which are the accepted ones, and in each round the first rejected one |
-# | `"passes_per_token"` | target passes over tokens emitted, `float` |
-#
-# You write `accepted`, `tested` and `emitted`.
+# (one `int` for each pass of the target). It returns $a$ as `"rate"`, and the passes for each token. You
+# write `tested`, how many tokens had their turn (the accepted ones, and in each round the first rejected
+# one), and `emitted`, how many tokens the run emitted.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# A pass with 5 positions had 4 drafted tokens. If 3 positions were removed, one was accepted, the second was
+# A pass with 5 rows had 4 drafted tokens. If 3 positions were removed, one was accepted, the second was
 # tested and rejected, and the last two were never looked at.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# Accepted: drafted minus the sum of removed. Tested: accepted, plus one for each pass that removed anything.
-# Tokens emitted: accepted, plus one for each pass.
+# Tested: accepted, plus one for each pass that removed anything. Emitted: accepted, plus one for each pass.
 # </details>
 
-# %% exercise="count-rounds" provides=["count_rounds"] difficulty=2 minutes=5
+# %% exercise="count-rounds" provides=["count_rounds"] difficulty=2 minutes=4
 def count_rounds(positions, removed):
-    """Accepted tokens of a run, its acceptance rate and its target passes per token."""
+    """A run's acceptance rate and its target passes per token."""
     drafted = sum(positions) - len(positions)
-    ### BEGIN SOLUTION
     accepted = drafted - sum(removed)
+    ### BEGIN SOLUTION
     tested = accepted + sum(count > 0 for count in removed)
     emitted = accepted + len(positions)
     ### END SOLUTION
-    return {"accepted": accepted, "rate": accepted / tested if tested else 0.0,
-            "passes_per_token": len(positions) / emitted}
+    return {"rate": accepted / tested if tested else 0.0, "passes_per_token": len(positions) / emitted}
 
 # %% check="count-rounds" points=3
 from inferlab.lab import Check, close
@@ -530,8 +524,8 @@ check = Check("count-rounds", points=3)
 def counted(*lists):
     """The learner's counts, once they have the form of the contract."""
     got = check.plain(check.learner.count_rounds(*lists))
-    check.true(isinstance(got, dict) and set(got) == {"accepted", "rate", "passes_per_token"},
-               "return a dict with exactly the three keys of the contract")
+    check.true(isinstance(got, dict) and set(got) == {"rate", "passes_per_token"},
+               "return a dict with exactly the keys rate and passes_per_token")
     return got
 
 
@@ -547,7 +541,7 @@ check.score()
 #
 # If each tested token is accepted with probability $a$, independently of the others, a pass gives
 # $1 + a + a^2 + \dots + a^\gamma$ tokens on average. The next cells compare this with runs of 48 new tokens:
-# three openings of different kinds, with one, four and eight drafted tokens a round.
+# three openings of different kinds with four drafted tokens a round, and one of them with one and with eight.
 
 # %%
 def expected_tokens(a, gamma):
@@ -555,7 +549,7 @@ def expected_tokens(a, gamma):
     return sum(a**n for n in range(gamma + 1))
 
 # %% tags=["demo"]
-def measured(ids, gamma):
+def rounds_with(ids, gamma):
     """(positions, removed) of a sampled run of 48 tokens with gamma drafted tokens a round."""
     draft.generation_config.num_assistant_tokens = gamma
     return rounds_of(speculate(ids, 48)[1])
@@ -563,7 +557,8 @@ def measured(ids, gamma):
 
 openings = {"story": story, "scene": opening("scene", 12, SEED + 4),
             "repeat": opening("repeat", 30, SEED + 3)}
-runs = {gamma: {kind: measured(ids, gamma) for kind, ids in openings.items()} for gamma in (1, 4, 8)}
+runs = {gamma: {kind: rounds_with(ids, gamma) for kind, ids in openings.items()
+                if gamma == 4 or kind == "story"} for gamma in (1, 4, 8)}
 draft.generation_config.num_assistant_tokens = 4
 
 # %% tags=["demo"]
@@ -580,7 +575,7 @@ with when_written("count_rounds"):
         {gamma: [1 / expected_tokens(n / 50, gamma) for n in range(51)] for gamma in runs},
         {gamma: {kind: (told["rate"], told["passes_per_token"]) for kind, told in kinds.items()}
          for gamma, kinds in counts.items()},
-        title="Runs lie near the curve of their gamma"))
+        title="More accepted, fewer passes"))
 
 # %% [markdown]
 # A longer draft saves passes, and more of it is thrown away. The points scatter: 48 tokens are few, and real
@@ -588,9 +583,7 @@ with when_written("count_rounds"):
 # default of 0.4 rounds are shorter, and only tokens of which the draft was sure are tested.
 
 # %% [markdown]
-# ### Exercise 5 · Which draft, and how long?
-#
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# ### What a round costs
 #
 # More tokens a pass are not always more tokens a second. Count time in units of **one target pass over one
 # token**. A draft pass costs `c` of these, and a target pass over `k` tokens costs `1 + slope * (k - 1)`:
@@ -601,39 +594,31 @@ with when_written("count_rounds"):
 # | memory-bound (a large model, small batch) | weights read, the same for 1 or 5 tokens | about 0 | the ratio of **bytes** |
 # | compute-bound (a large batch) | arithmetic, five times as much for 5 tokens | about 1 | the ratio of FLOPs |
 #
-# On this machine (`measured` is the time of a draft pass over that of a target pass in your trace):
-
-# %% tags=["demo"]
-from statistics import median
-
-names = {"target": type(target).__name__, "draft": "1"}
-took = {who: median(call.ms for call in run.find(name)[1:]) for who, name in names.items()}
-layers = draft.config.num_hidden_layers / target.config.num_hidden_layers
-share = draft.num_parameters() / target.num_parameters()
-print(f"c by layers {layers:.3f}, by bytes {share:.3f}, measured {took['draft'] / took['target']:.3f}")
+# On this machine:
 
 # %% tags=["demo"]
 from inferlab.lab.kits.decode.roofline import best_seconds
 
-costs = {}
-for width in (1, 5, 9):
-    piece = story[:, :width]
-    costs[width] = best_seconds(lambda piece=piece: target(piece), lab.device)
-for width, seconds in costs.items():
-    slope = f"slope {(seconds / costs[1] - 1) / (width - 1):.3f} for each further token" if width > 1 else ""
-    print(f"a target pass over {width} tokens: {1e3 * seconds:.1f} ms  {slope}")
+layers = draft.config.num_hidden_layers / target.config.num_hidden_layers
+share = draft.num_parameters() / target.num_parameters()
+took = {(name, width): best_seconds(lambda model=model, width=width: model(story[:, :width]), lab.device)
+        for name, model, width in (("draft", draft, 1), ("target", target, 1), ("target", target, 5))}
+one = took["target", 1]
+print(f"c by layers {layers:.3f}, by bytes {share:.3f}, measured {took['draft', 1] / one:.3f}")
+print(f"slope, from target passes over 1 and 5 tokens: {(took['target', 5] / one - 1) / 4:.3f}")
 
 # %% [markdown]
-# A verifying pass has the **shape** of a prefill: many positions, one pass. But it is not compute-bound as a
-# long prefill is: only five tokens share each weight that is read, and a GPU needs hundreds to become
-# compute-bound. So the pass of a large model still waits for bytes, and **that** is why four more tokens cost
-# so little. On a few CPU cores, or in a large batch, the slope is far from 0.
+# A verifying pass has the **shape** of a prefill: many positions, one pass. But only five tokens share each
+# weight that is read, and a GPU needs hundreds to become compute-bound. So the pass of a large model still
+# waits for bytes, and four more tokens cost little. On a few CPU cores the slope is far from 0.
 
 # %% [markdown]
-# **Where does a draft come from?** Usually it is a **smaller variant of the same family**, with the same
-# tokenizer and much the same training text. Or it is a small model **fine-tuned** on the target's output: `c`
-# stays, and `a` goes up. If the target is fine-tuned and the draft is not, `a` falls. In no case does the
-# quality of the text change.
+# ### Exercise 5 · Which draft, and how long?
+#
+# *difficulty 2 of 3 · 6 minutes · 3 points*
+#
+# A draft is usually a **smaller variant of the same family**, with the same tokenizer. If it is
+# **fine-tuned** on the target's output, `a` goes up and `c` stays.
 #
 # Complete `choose(drafts, most, slope)`. `drafts` is a `dict` from names to `(a, c)`, the acceptance rate and
 # the cost; `most` is the largest number of drafted tokens allowed. A round costs `gamma * c` for drafting and
@@ -694,7 +679,7 @@ with when_written("choose", "count_rounds"):
         print(f"{regime:14} c = {c:.3f}: {choose({'draft': (rate, c)}, 12, slope)}")
 
 # %% [markdown]
-# The same two models with the same acceptance rate give three different answers. So first ask what a decode
+# With the bundled models, one acceptance rate gives three different answers. So first ask what a decode
 # step waits for. With a large batch decoding is compute-bound, and speculation makes it slower.
 
 # %% [markdown]
@@ -776,8 +761,8 @@ check.score()
 # ## 7 · Notice
 #
 # * **The output does not change, with the rule of this lab.** The emitted tokens have the target's
-#   distribution, whatever the draft is. You tested that with a stated error rate, and the same test found
-#   decoders that are wrong.
+#   distribution, whatever the draft is. You tested that with a stated error rate, and the same test rejected
+#   the draft's own tokens.
 # * **A library may change it on purpose**, with `assistant_ensemble_weight` (transformers 5.24, off by
 #   default).
 # * **A pass is not a token.** The target reads $\gamma + 1$ positions at once, and the cache drops what was
