@@ -6,10 +6,13 @@ from inferlab.lab import Words
 
 words = Words("latents-in-words", """
 latents: what one place of the latents stands for, and what one channel is
-    who: a place = place of latents, position / a channel = channel of latents, latent channel
+    who: a place = place of latents, position, one place, each place, every place, places /
+        a channel = channel of latents, latent channel, one channel, each channel, every channel, channels,
+        one latent channel
     stands for = covers, describes: a patch of 8x8 pixels = 8x8 pixels, patch, 64 pixels / one pixel =
         pixel, single pixel / the whole picture = whole image
-    is: a learned number = learned feature, learned value, number that was learned / a color = red, green,
+    is: a learned number = learned feature, learned value, number that was learned, value
+        that was learned / a color = red, green,
         blue, brightness / a smaller picture = small picture, thumbnail
 noise: who predicts or takes out the noise in latents (one is enough), and what the VAE does with it
     who: the VAE = decoder, encoder / the UNet = denoiser / the scheduler = scheduler.step
@@ -17,8 +20,9 @@ noise: who predicts or takes out the noise in latents (one is enough), and what 
     draws = shows, decodes: the noise / the clean picture = clean image
     predicts = estimates: the noise
 tiling: what a tile takes its means over
-    who: a tile = each tile / tiling
-    takes its means over = normalizes over: the tile alone = tile, its own places, itself /
+    who: a tile = each tile, every tile, tiles / tiling
+    takes its means over = normalizes over: the tile alone = tile, its own places, itself, themselves,
+        their own places /
         the whole picture
     changes = moves: the colors = values / the shape
     leaves alone = keeps: the colors / the shape

@@ -16,8 +16,8 @@ text: how text and picture meet, and which vector of the prompt acts on every bl
     who: the picture tokens = tokens of picture, latent tokens / the text tokens = tokens of text, T5
         tokens / the timestep = noise level / the pooled text = pooled vector, CLIP vector / the prompt
         string = prompt
-    attend to = look at, see: the picture tokens / the text tokens
-    modulate = scale and shift, scale shift and gate: every block = each block, blocks
+    attend to = look at, see: the picture tokens / the text tokens / each other = one another
+    modulate = scale and shift, scale shift and gate: every block = each block, blocks, all blocks
     are put beside = are concatenated with, is concatenated with, is put beside: the picture tokens / the
         text tokens
     stay the same = do not change:
@@ -60,6 +60,7 @@ false: Predicting is the transformer's part, and stepping the scheduler's.
 
 check.slot(lambda: words.grade(check.explanation("denoiser-in-words"), "text", """
 wanted: how text and picture meet
+    the picture tokens / the text tokens | attend to | each other | in one attention / in all blocks
     the picture tokens | attend to / are put beside | the text tokens | in one attention / in all blocks
     the text tokens | attend to / are put beside | the picture tokens | in one attention / in all blocks
 wanted: that the pooled text acts on every block

@@ -31,12 +31,14 @@ beside: what an adapter that is not fused adds to, and how often
     adds to: the outputs of projections = output of a projection, projection's output / the matrices of
         projections = matrix of a projection, weights of projections / the latents / the prompt = text,
         prompt embeddings
-    more: in each call = in every call, in each pass, in each step / once before the run = once, before the
+    more: in each call = in every call, in each pass, in every pass, in each step, in
+        every step / once before the run = once, before the
         run
 rank: what a larger rank makes larger, and what it does to a picture
     who: a larger rank = rank, higher rank
     raises = increases: the bytes of the factors = bytes, size of the file / the size of the picture =
-        picture's size / the shape of a fused matrix = fused matrix's shape
+        picture's size / the shape of a fused matrix = fused matrix's shape,
+        shape of fused matrices, fused matrices' shape
     leaves alone = keeps, does not change: the bytes of the factors / the size of the picture / the shape of
         a fused matrix
 calls: a number

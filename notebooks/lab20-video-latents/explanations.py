@@ -14,10 +14,12 @@ time: what the batch axis of the latents counts, and what the transformer sees
         frames / only this and earlier latent frames = only earlier latent frames, no later latent frame /
         only this latent frame = this latent frame alone, no other latent frame
 decode: what a later decoder call makes, and what the cache keeps
-    who: the first call / each later call = every later call, other calls / the cache = feature cache
-    makes = gives, returns: one frame = single frame, 1 frame / four frames = 4 frames / all frames
+    who: the first call / each later call = every later call, later calls, other calls /
+        the cache = feature cache
+    makes = gives, returns: one frame = single frame, 1 frame / four frames = 4 frames, four / all frames
     takes = gets: one latent frame = single latent frame / all latent frames
-    keeps = holds: features of the two frames before = features of earlier frames, two frames of features /
+    keeps = holds: features of the two frames before = features of earlier frames, features of last
+        two frames, two frames of features /
         finished frames = frames of pixels / keys and values
     is emptied = is reset, is cleared: before each clip = for each clip, between clips / before each call = in
         each call, between calls

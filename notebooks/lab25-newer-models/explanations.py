@@ -23,7 +23,8 @@ words = Words("newer-in-words", """
 experts: what a pass of 64 tokens reads in section 3, and what more experts cost a token
     who: a pass of one token = one token, batch 1 / a pass of 64 tokens = 64 tokens, batch 64 /
         more experts with the same k = more experts
-    reads: few experts = few of the experts / nearly all experts = almost all experts, most experts
+    reads: few experts = few of the experts / nearly all experts = almost all experts, most experts, nearly
+        all of them, almost every expert, nearly every expert
     costs: as many products = as much arithmetic, no more products / more products = more arithmetic
     more: for each token = per token
 window: what a layer with a window forgets, and what a linear layer keeps
@@ -32,7 +33,7 @@ window: what a layer with a window forgets, and what a linear layer keeps
     keeps = caches: the newest tokens = the last tokens / all tokens = every token / a state of fixed size =
         a fixed state
     forgets = drops: older tokens = tokens before the window / nothing
-latent: what the cache of latent attention keeps for a token, and which matrix is absorbed where
+latent: which two things the cache of latent attention keeps for a token, and which matrix is absorbed where
     who: the cache / the query / the latent
     keeps = stores, holds: one latent = a latent, a single latent / one rotary key = a rotary key, k_rope /
         keys of all heads = keys of each head / values of all heads = values of each head
@@ -50,6 +51,7 @@ wanted: what 64 tokens read
     a pass of 64 tokens | reads | nearly all experts
 wanted: what more experts cost a token
     more experts with the same k | costs | as many products | for each token
+    more experts with the same k | not: costs | more products | for each token
 false: Each token chooses for itself, and a pass reads what any of them chose.
     a pass of 64 tokens | reads | few experts
 false: A token multiplies with the k experts that it chose, however many there are.

@@ -616,6 +616,21 @@ def test_one_way_with_times_lets_every_way_of_its_entry_take_them():
         assert "grows by a factor of 8" in repr(View(parse(f"axis: it all {text}\n"), words)), text
 
 
+def test_what_a_passive_is_about_is_carried_to_the_next_one():
+    words = Words("two", "state: x\n  who: the UNet / the VAE\n  predicts: the noise\n  draws: the noise\n")
+
+    def seen(text):
+        return [line.text for line in View(parse(f"state: {text}\n"), words).lines]
+
+    both = ["the UNet · predicts · the noise", "the VAE · draws · the noise"]
+    for text in ("is drawn by the VAE", "drawn by the VAE"):
+        assert seen(f"The noise is predicted by the UNet and {text}") == both
+    assert seen("The noise is not predicted by the VAE but drawn by the VAE")[1] == both[1]
+    assert "not" not in seen("The noise is predicted by the UNet and not drawn by the UNet")[0]
+    assert "is drawn" in seen("The UNet predicts the noise and is drawn by the VAE")[0]
+    assert "leaves open" not in seen("The UNet does not predict the noise or tea")[0]
+
+
 def test_so_joins_two_sentences():
     both = read("the UNet predicts the noise, so it computes the picture")
     assert both == read("the UNet predicts the noise, and it computes the picture")

@@ -125,7 +125,8 @@ class Cursor:
         """Why the sentence is not read from here on: an `expected` phrase that is misspelled, or `hint`."""
         if self.at >= len(self.tokens):
             return Stop("it breaks off: " + hint)
-        hint = "`or` leaves open which of them: say one." if self.word == "or" else hint
+        if self.word == "or" and not {"not", "never", "neither"} & {token.word for token in self.tokens}:
+            hint = "`or` leaves open which of them: say one."
         rest = " ".join(token.written for token in self.tokens[self.at : self.at + 4])
         near = {form[0].word: p for p in expected for form in self.rows.forms(p) if form}
         close = difflib.get_close_matches(self.word, near, n=1, cutoff=0.75)

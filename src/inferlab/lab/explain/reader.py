@@ -266,18 +266,18 @@ class Sentence(Cursor):
             beside = [replace(one, denied=not denied, implied=differs and not denied) for one in said]
             other += [replace(b, verb=amount) if counted is verb else replace(b, what=amount) for b in beside]
             said = [replace(one, implied=differs and denied) for one in said]
-        apart = [(one,) for one in else_more]
-        found = _with_contrary(said, denied, what=else_what, more=apart, who=else_who)
+        found = _with_contrary(said, denied, what=else_what, more=else_more, who=else_who)
         return found + other if denied else other + found
 
     # -- the passive ----------------------------------------------------------------------------------------
     def passive(self, first: tuple[Said, ...]) -> list[Statement]:
         """What is done by who, as who does what; nothing where no such thing stands here.
 
-        "by" may be missing where only one can have done it.
+        "by" may be missing where only one can have done it; after a passive, what is done: "and left by A".
         """
         start, best = self.at, None
-        if IS not in self.tokens[start:]:
+        again = [one.what for one in self.before[-1:] if one.passive and one.what]
+        if IS not in self.tokens[start:] and not again:
             return []
         neither = self.passed("neither")
         begin = self.at
@@ -285,9 +285,9 @@ class Sentence(Cursor):
             self.at = begin
             parted = [([what], end, tail) for end, what, tail in self.parted(offered)]
             whole = self.some(offered, joins=DENIED_LISTS if neither else LISTS)
-            for what, end, tail in [(whole, self.at, ()), *parted]:
+            for what, end, tail in [(whole, self.at, ()), *parted, (again, begin, ())]:
                 self.at = end
-                if not (what and self.passed("is")):
+                if not (what and what[0].phrase in offered and (self.passed("is") or what is again)):
                     continue
                 denied = neither or self.passed("not", "never")
                 done = [form for form in self.rows.forms(verb) if self.word in participles(form[0].written)]
@@ -308,8 +308,7 @@ class Sentence(Cursor):
                     who = who or [Said(self.rows.who[0])]
                 if who and (best is None or self.at > best[0]):
                     said = [replace(s, denied=denied) for s in self.dealt(who, [Said(verb)], what, more)]
-                    apart = [(one,) for one in else_more]
-                    best = self.at, _with_contrary(said, denied, who=turned, what=else_what, more=apart)
+                    best = self.at, _with_contrary(said, denied, who=turned, what=else_what, more=else_more)
         self.at, found = best or (start, [])
         return [replace(one, passive=True) for one in found]
 
@@ -423,7 +422,7 @@ class Sentence(Cursor):
 
 def _with_contrary(said: list[Statement], denied: bool, **other: Sequence[Any]) -> list[Statement]:
     """What is `said`, and its contrary with each `other` part; what is denied comes first."""
-    parts = ((part, new) for part, several in other.items() for new in several)
+    parts = ((part, (new,) if part == "more" else new) for part, several in other.items() for new in several)
     turned = [replace(one, denied=not denied, **{part: new}) for part, new in parts for one in said]
     turned = list(dict.fromkeys(turned))
     return said + turned if denied else turned + said
