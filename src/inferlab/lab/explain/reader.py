@@ -266,7 +266,7 @@ class Sentence(Cursor):
             beside = [replace(one, denied=not denied, implied=differs and not denied) for one in said]
             other += [replace(b, verb=amount) if counted is verb else replace(b, what=amount) for b in beside]
             said = [replace(one, implied=differs and denied) for one in said]
-        found = _with_contrary(said, denied, what=else_what, more=else_more, who=else_who)
+        found = _with_contrary(said, denied, what=else_what, more=[(one,) for one in else_more], who=else_who)
         return found + other if denied else other + found
 
     # -- the passive ----------------------------------------------------------------------------------------
@@ -301,7 +301,8 @@ class Sentence(Cursor):
                     who = [self.before[-1].who] if them else self.some(self.rows.who, self.rows.deeds)
                 turned = self.turned(self.rows.who, self.rows.deeds, denied, ("by",)) if who else []
                 more += self.additions(after=True)
-                else_more, else_what = (self.turned(self.rows.more, denied=denied), self.turned(offered))
+                else_more = [(one,) for one in self.turned(self.rows.more, denied=denied)]
+                else_what = self.turned(offered)
                 if turned or else_more or else_what:
                     self.join(LISTS)
                 if len(self.rows.who) == 1:
@@ -422,7 +423,6 @@ class Sentence(Cursor):
 
 def _with_contrary(said: list[Statement], denied: bool, **other: Sequence[Any]) -> list[Statement]:
     """What is `said`, and its contrary with each `other` part; what is denied comes first."""
-    parts = ((part, (new,) if part == "more" else new) for part, several in other.items() for new in several)
-    turned = [replace(one, denied=not denied, **{part: new}) for part, new in parts for one in said]
-    turned = list(dict.fromkeys(turned))
+    parts = ((part, new) for part, several in other.items() for new in several)
+    turned = list(dict.fromkeys(replace(o, denied=not denied, **{p: new}) for p, new in parts for o in said))
     return said + turned if denied else turned + said

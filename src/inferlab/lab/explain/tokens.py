@@ -86,10 +86,10 @@ def participles(verb: str) -> frozenset[str]:
 _IRREGULAR = dict(
     pair.split(":")
     for pair in (
-        "draw:drawn make:made keep:kept read:read find:found take:taken write:written hold:held give:given let:let "
+        "make:made keep:kept read:read find:found take:taken write:written hold:held give:given let:let "
         "leave:left cut:cut split:split say:said tell:told show:shown throw:thrown know:known see:seen "
         "cost:cost put:put spare:spared send:sent bring:brought choose:chosen forget:forgotten lose:lost "
-        "mean:meant shrink:shrunk freeze:frozen"
+        "mean:meant shrink:shrunk freeze:frozen draw:drawn"
     ).split()
 )
 
