@@ -48,9 +48,6 @@ first = noise_for(1)
 # %% [markdown]
 # ## 1 · Goal and mental model
 #
-# After this lab you can say what guidance computes, where it acts and where it stops, what it costs, and why
-# a larger scale is not a better one.
-#
 # The UNet is asked **twice** about the same latents at the same timestep: once with your prompt (`cond`) and
 # once with an empty one (`uncond`). Guidance draws a straight line through the two answers and picks a point
 # on it:
@@ -117,7 +114,8 @@ def forecast(prompts, steps, guidance_scale, negative_prompts=None, guided=None)
     ### BEGIN SOLUTION
     if guidance_scale <= 1:
         guided = 0
-    return {"unet": [2 * prompts] * guided + [prompts] * (steps - guided), "scheduler.step": [prompts] * steps}
+    return {"unet": [2 * prompts] * guided + [prompts] * (steps - guided),
+            "scheduler.step": [prompts] * steps}
     ### END SOLUTION
 
 # %% [markdown]
@@ -139,9 +137,9 @@ run.table(level=1)
 # Stop at three places:
 #
 # * **before the loop**, inside `encode_prompt`, the text encoder ran twice: your prompt, and an empty one;
-# * **in the loop** the UNet's batch is first 2, later 1. The row `guidance` (inline code, so the trace infers
-#   it) is there only where the batch is 2. `scheduler.step` always has one row, and the timesteps do not
-#   change;
+# * **in the loop** the UNet's batch is first 2, later 1. The table's line `guidance` (inline code, so the
+#   trace infers it) is there only where the batch is 2. `scheduler.step` always gets one row, and the
+#   timesteps do not change;
 # * **count the guided passes.** We asked for half of six, which is three. There are four. Section 4 says why.
 #
 # **Reconcile.** Put `forecast(1, 6, 4.0, guided=4)` beside the trace. Where they differ, the trace is right.
@@ -233,6 +231,9 @@ show_source(
 )
 
 # %% [markdown]
+# It compares after the pass of index 3 has ended, so that pass is still guided: four in all.
+
+# %% [markdown]
 # ## 5 · Build
 #
 # ### Exercise 2 · The line
@@ -242,8 +243,8 @@ show_source(
 # `guide` returns the guided answer. The three tensors have the shape `(B, C, H, W)`, and `scale` may be any
 # number: 0, 0.5 and 1 as well. At a large scale the guided answer becomes larger than any answer of the UNet.
 # `rescale` (in the library `guidance_rescale`) brings it back to the size of `cond`, wholly (1) or in part.
-# Size means the standard deviation, and **each picture of the batch has its own**. Write the two lines that
-# are missing: the line, and the `factor` from one size to the other.
+# Size means the standard deviation, and **each picture of the batch has its own**. Two statements are
+# missing: `guided`, by the formula, and `factor`, from the size of `guided` to that of `cond`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -318,11 +319,12 @@ for scale, images in at_scale.items():
           f"variety {variety:.3f}")
 shown = [image.permute(1, 2, 0).numpy() for scale in (1, 4, 16) for image in at_scale[scale][:3]]
 filmstrip(shown, [f"s = {scale}" for scale in (1, 4, 16) for _ in at_scale[scale][:3]],
-          "1: too little guidance. 4: right. 16: strong color, sameness, errors", size=1.1)
+          "1: no guidance. 4: right. 16: strong color, sameness, errors", size=1.1)
 
 # %% [markdown]
-# From 1 to 4 guidance repairs pictures. From 4 to 16 saturation rises, the pictures become alike, and most
-# are wrong. So more is better up to a point, and only a measurement tells where that point is.
+# With the bundled model and `SEED = 0`, guidance repairs pictures from 1 to 4. From 4 to 16 saturation rises,
+# the pictures become alike, and most are wrong. More is better up to a point, and only a measurement tells
+# where that point is.
 
 # %% [markdown]
 # ### Exercise 3 · Where guidance stops
@@ -364,9 +366,9 @@ except RuntimeError as error:
     print("two prompts:", error)
 
 # %% [markdown]
-# There are two faults: this error, and the pass too many that section 4 named. "Keep the *first* rows, then
-# the shapes fit," says the colleague. They would. But whose rows are those? (The visible check sees only the
-# error.) Write `after_pass`, with the same arguments, for any number of prompts:
+# There are two faults: this error, and the pass too many of section 4. "Keep the *first* rows, then the
+# shapes fit," says the colleague. They would. But whose rows are those? (The visible check tests only that
+# the shapes fit.) Write `after_pass`, with the same arguments, for any number of prompts:
 #
 # | argument | meaning |
 # |---|---|
@@ -376,7 +378,7 @@ except RuntimeError as error:
 # | `prompt_embeds` | as pass `i` used them: with guidance `(2B, T, D)`, first the B negative rows, then the B with prompts; without guidance only the latter |
 #
 # It returns the tuple `(scale, prompt_embeds)` for the next pass; a scale of 1 switches guidance off. Write
-# when something changes, and what.
+# the `if` and what it returns.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -497,11 +499,9 @@ check.score()
 # * **The scheduler is not changed.** It gets one `noise_pred` a pass, at the same timesteps as without
 #   guidance.
 # * **At `s = 1` guidance is off by arithmetic.** The formula gives `cond` there, so diffusers does not
-#   compute `uncond`. (Below 1 diffusers gives `cond`, too. The formula would not.)
-# * **One call with two rows, or two calls with one row** (section 8): the same answers apart from rounding,
-#   and the same work.
-# * **A negative prompt is no filter.** It takes the empty prompt's place in the formula, and does nothing
-#   when guidance is off.
+#   compute `uncond`. (For `s < 1` diffusers skips `uncond`, too, although the formula needs it there.)
+# * **A negative prompt is no filter** (handbook). It takes the empty prompt's place in the formula, and does
+#   nothing when guidance is off.
 # * **More is not better.** At large scales colors are too strong, pictures become alike, and many are wrong.
 # * **Guidance can stop.** From then on a pass costs half.
 
@@ -625,8 +625,8 @@ with when_written("guide"):
 # ### What guidance costs a distilled model
 #
 # FLUX.1-dev was *distilled*: trained once more, so that one call gives the guided answer. The scale is one of
-# its inputs. The bundled FLUX-shaped model has this *embedded* guidance, and can also be guided as in this lab
-# (`true_cfg_scale`, in two calls).
+# its inputs. The bundled FLUX-shaped model has this *embedded* guidance, and can also be guided as in this
+# lab (`true_cfg_scale`, in two calls).
 
 # %% tags=["demo"]
 flux = load_pipeline("bundled", lab.device, family="flux")

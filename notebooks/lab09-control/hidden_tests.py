@@ -90,6 +90,6 @@ with check.part("other scales", weight=3):
         for got, _, ones in passes:
             check.equal(got is None, size == 0, "None, just where the scale is 0")
             if got is not None:
-                check.mistake("the scale is applied twice: what `control` returns is multiplied already",
+                check.mistake("the scale is applied twice: what `call` returns is multiplied already",
                               when=close(got, scaled(size * size, ones)))
                 check.close(got, scaled(size, ones))

@@ -5,7 +5,7 @@
 # network, the ControlNet, does in a run, add its outputs to the UNet's by hand, and repair a window that was
 # meant to save work.
 #
-# **Time** 30 to 45 minutes without the reading · **Points** 14, of which 3 are practice (exercise 2) ·
+# **Time** 35 to 45 minutes without the reading · **Points** 14, of which 3 are practice (exercise 2) ·
 # **Reading** [Control](../../handbook/lab09-control.md), before you start
 
 # %% tags=["parameters"]
@@ -43,8 +43,8 @@ pipe = StableDiffusionControlNetPipeline(**base.components, controlnet=controlne
 pipe.set_progress_bar_config(disable=True)
 
 # %% [markdown]
-# The lines come from three scenes: the edges of a square, a cross and a circle. The folded cell defines them,
-# and `draw` and `shown`.
+# The lines come from three scenes: the edges of a square, a cross and a circle. The folded cell defines
+# `lines`, their captions `WORDS`, `draw` (six steps, guidance scale 4), and `shown` and `filmstrip`.
 
 # %% jupyter={"source_hidden": true}
 from inferlab.lab.plots.strips import filmstrip
@@ -78,10 +78,10 @@ filmstrip([*shown(lines), *shown(at_one)], [f"lines {i}" for i in range(3)] + WO
 # ## 1 · Goal and mental model
 #
 # A UNet has two halves and a middle block between them. The **encoder** makes its input smaller, layer by
-# layer, and keeps a copy of its intermediate results: the **skips**. The **decoder** makes the tensor larger
-# again, and uses the skips, the last one first. A **ControlNet** is a second encoder: a copy of the first one
-# that also sees the lines. Its outputs, the **residuals**, are added to the UNet's skips and to the middle
-# block's output.
+# layer, and keeps its intermediate results: the **skips**. The **decoder** makes the tensor larger again, and
+# uses the skips, the last one first. A **ControlNet** is a second encoder. It starts as a copy of the first
+# one, and also sees the lines. Its outputs, the **residuals**, are added to the UNet's skips and to the
+# middle block's output.
 #
 # | condition | goes through | enters the UNet |
 # |---|---|---|
@@ -89,7 +89,7 @@ filmstrip([*shown(lines), *shown(at_one)], [f"lines {i}" for i in range(3)] + WO
 # | lines | the ControlNet | as residuals, added to the skips and to the middle |
 # | an image prompt | an image encoder (IP-Adapter) | as separate tokens, in one more attention |
 #
-# How much of the ControlNet is a copy? Compare its weights with the UNet's, by name:
+# How many of its weights are still the UNet's? We compare them by name:
 
 # %%
 own = dict(unet.named_parameters())
@@ -121,7 +121,7 @@ print(f"the UNet has {sum(weight.numel() for weight in own.values()):,} numbers;
 # *difficulty 2 of 3 · 5 minutes · 4 points*
 #
 # **Before you run anything further**, say what a trace of such a call will show. It is graded on runs of the
-# bundled model that this notebook never makes. Write two lines:
+# bundled model that this notebook never makes. Write two statements:
 #
 # * `scales`: a list with the scale (`float`) of each **call of the ControlNet**, in order;
 # * `first`: the shape of its first residual, a tuple of `int`. A residual has the shape of the tensor to
@@ -170,8 +170,8 @@ with trace(pipe) as run:
 run.table(level=1)
 
 # %% [markdown]
-# Neither the text encoder nor the VAE gets the lines. In the loop, the ControlNet is called before the UNet.
-# **Count its calls**: the window is half of the run.
+# Neither the text encoder nor the VAE gets the lines. **Count the ControlNet's calls**: the window is half of
+# the run.
 #
 # **Reconcile.** Put `forecast(1, 128, 128, 6, 4.0, 1.0, 0.0, 0.5)` beside the trace. Where they differ, the
 # trace is right.
@@ -208,9 +208,10 @@ check.score()
 #
 # How can such a copy be trained without damage to the UNet's answers? Each residual leaves the ControlNet
 # through a 1x1 convolution whose weights were zero before training: a **zero convolution**. So at first it
-# adds zeros. For each skip, we print the size of the trained ControlNet's residual, and of a new copy's. The
-# folded cell defines `encode(latents, t, text)`, the UNet's first half, which returns `(skips, middle)`, and
-# `control(latents, t, text, lines)`, the ControlNet, which returns `(residuals of the skips, of the middle)`.
+# adds zeros. For each skip, we print the size of the trained ControlNet's residual, and the largest number in
+# a new copy's. The folded cell defines `encode(latents, t, text)`, the UNet's first half, which returns
+# `(skips, middle)`; `control(latents, t, text, lines)`, the ControlNet, which returns `(residuals of the
+# skips, of the middle)`; and a noisy example: `rows`, `t`, `embeds`, and `twice`, the lines doubled.
 
 # %% jupyter={"source_hidden": true}
 text, empty = base.encode_prompt(WORDS[0], lab.device, 1, True)
@@ -243,11 +244,10 @@ fresh = copy_encoder(unet).to(lab.device, unet.dtype) if MODEL == "bundled" else
 new, _ = fresh(rows, t, embeds, controlnet_cond=twice, return_dict=False)
 for i, (skip, residual, nothing) in enumerate(zip(skips, down, new)):
     print(f"skip {i} {tuple(skip.shape)!s:18} residual {residual.norm() / skip.norm():.0%} of its size,",
-          f"of a new copy {nothing.abs().max():.0f}")
+          f"a new copy's largest number {nothing.abs().max():g}")
 
 # %% [markdown]
-# A new copy changes no number, so training starts from the unchanged model. The trained residuals are no
-# small corrections.
+# A new copy changes no number, so training starts from the unchanged model. The trained residuals are large.
 
 # %% [markdown]
 # ## 4 · Read
@@ -328,7 +328,7 @@ show_source(
 # *difficulty 2 of 3 · 5 minutes · 3 points*
 #
 # You have `encode` and `control` from section 3. `decode(middle, skips, t, text)`, in the folded cell, is the
-# UNet's other half. Only the additions between them are missing.
+# UNet's other half. Only the seven additions between them (six skips and the middle) are missing.
 
 # %% jupyter={"source_hidden": true}
 def decode(middle, skips, t, text):
@@ -496,9 +496,9 @@ filmstrip([shown(images)[0] for images in runs.values()], list(runs),
 # %%
 def colleague_residuals(net, i, n, latents, t, text):
     """Residuals of pass i of n, or None."""
-    control, lines, scale, begin, end = net
+    call, lines, scale, begin, end = net
     if begin <= i / n < end:
-        return [scale * residual for residual in control(latents, t, text, lines, scale)]
+        return [scale * residual for residual in call(latents, t, text, lines, scale)]
 
 # %% [markdown]
 # In the folded cell, `compare` draws with such a function and with the library's loop, and prints calls and
@@ -542,8 +542,8 @@ def compare(residuals_of_pass, scale, end):
 calls_made = []
 
 # %% tags=["demo"]
-compare(colleague_residuals, 1.0, 0.5)
-compare(colleague_residuals, 0.7, 0.4)
+compare(colleague_residuals, scale=1.0, end=0.5)
+compare(colleague_residuals, scale=0.7, end=0.4)
 
 # %% [markdown]
 # The first run equals the library's, with half of its calls. The second, with another scale and another end,
@@ -551,13 +551,13 @@ compare(colleague_residuals, 0.7, 0.4)
 #
 # | argument | meaning |
 # |---|---|
-# | `net` | a tuple `(control, lines, scale, begin, end)` |
-# | `control(latents, t, text, lines, scale)` | one call: a list of tensors, already multiplied by `scale` (the library's `conditioning_scale`) |
+# | `net` | a tuple `(call, lines, scale, begin, end)` |
+# | `call(latents, t, text, lines, scale)` | calls the ControlNet: a list of tensors, already multiplied by `scale` (the library's `conditioning_scale`) |
 # | `i`, `n` | the pass, from 0, and the number of passes |
-# | `latents`, `t`, `text` | passed on to `control` |
+# | `latents`, `t`, `text` | passed on to `call` |
 #
-# It returns what `control` returns, or `None` if the pass is outside the window or the scale is 0: then
-# `control` is not called.
+# It returns what `call` returns, or `None` without using `call`: outside the window and, as a further saving,
+# at scale 0.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -567,17 +567,17 @@ compare(colleague_residuals, 0.7, 0.4)
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# If <code>begin &lt;= i / n and (i + 1) / n &lt;= end and scale != 0</code>, return what <code>control</code>
+# If <code>begin &lt;= i / n and (i + 1) / n &lt;= end and scale != 0</code>, return what <code>call</code>
 # returns, and do not multiply again.
 # </details>
 
 # %% exercise="residuals-of-pass" provides=["residuals_of_pass"] difficulty=2 minutes=5
 def residuals_of_pass(net, i, n, latents, t, text):
     """Residuals of pass i of n, or None."""
-    control, lines, scale, begin, end = net
+    call, lines, scale, begin, end = net
     ### BEGIN SOLUTION
     if begin <= i / n and (i + 1) / n <= end and scale != 0:
-        return control(latents, t, text, lines, scale)
+        return call(latents, t, text, lines, scale)
     ### END SOLUTION
 
 # %% check="residuals-of-pass" points=4
@@ -612,7 +612,7 @@ def run_of(n, scale, start, end):
         net = net_made, given, scale, start, end
         got = check.learner.residuals_of_pass(net, i, n, latents, 900 - i, text)
         check.true(got is None or (isinstance(got, list) and len(got) == 3),
-                   "return a list with as many tensors as `control` returns, or None")
+                   "return a list with as many tensors as `call` returns, or None")
         kept_scale = scale * (1.0 - float(i / n < start or (i + 1) / n > end))
         passes.append((got, kept_scale, Net(2.0)(latents, 900 - i, text, given, 1.0)))
     return passes, net_made.calls
@@ -633,12 +633,11 @@ check.score()
 
 # %% tags=["demo"]
 with when_written("residuals_of_pass"):
-    compare(residuals_of_pass, 1.0, 0.5)
-    compare(residuals_of_pass, 0.7, 0.4)
+    compare(residuals_of_pass, scale=1.0, end=0.5)
+    compare(residuals_of_pass, scale=0.7, end=0.4)
 
 # %% [markdown]
-# The same latents, without the calls outside the window. (With several ControlNets, the library adds up their
-# residuals.)
+# The same latents, without the calls outside the window.
 
 # %% [markdown]
 # ### An image prompt is one more attention
@@ -651,7 +650,8 @@ with when_written("residuals_of_pass"):
 # + s\,\text{attention}(q, k_\text{image}, v_\text{image})$$
 #
 # Each of the two attentions has its own softmax, so the text's weights stay the same with any number of image
-# tokens. An image prompt is closer to a caption than lines are: it says what, not where.
+# tokens. An image prompt is closer to a caption than lines are: it says what, not where. (The field
+# `conditions` asks about it, too.)
 
 # %% [markdown]
 # ## 6 · Explain
@@ -719,7 +719,7 @@ check.score()
 # * **In diffusers a ControlNet costs the same outside its window as inside.** Its residuals are multiplied by
 #   zero after they have been computed.
 # * **Fitting shapes do not prove the right order.** Several residuals have the same shape. Added to the wrong
-#   skips they raise no error. Another UNet of the same shapes accepts them, too.
+#   skips they raise no error.
 
 # %% [markdown]
 # Flashcards on diffusion, for now or for another day. Some belong to later labs:
