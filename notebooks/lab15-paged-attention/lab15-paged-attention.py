@@ -18,7 +18,7 @@
 # blocks it took. In this lab you keep its tables, compute attention through one, and share a prefix between
 # requests.
 #
-# **Time** 60 to 75 minutes · **Points** 19, of which 3 are practice · **Reading**
+# **Time** 65 to 75 minutes · **Points** 19, of which 3 are practice · **Reading**
 # [Paged attention](../../handbook/lab15-paged-attention.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -80,8 +80,8 @@ print(f"{shape.num_hidden_layers} layers, {shape.num_key_value_heads} KV heads o
 # | key | value |
 # |---|---|
 # | `"blocks"` | blocks in its table during its last call, `int` |
-# | `"empty"` | positions of these blocks that never hold anything, `int` |
-# | `"grows"` | the numbers of the calls for which it takes a further block, a list of `int` (the prefill is call 0) |
+# | `"empty"` | positions of these blocks that never hold anything, `int` (given) |
+# | `"grows"` | the numbers of the calls after the prefill (call 0) that take a further block, a list of `int` |
 #
 # You write `positions` (those that hold keys and values after the last call), `blocks` and `grows`. The
 # function is graded on runs of the library's engine that this notebook never makes.
@@ -196,10 +196,10 @@ print("bytes for each position, paged:",
 # same bytes in both: **paging does not make the cache smaller per token.** It leaves less memory empty, so
 # more requests fit.
 #
-# An example: 60 GB for caches of Llama 3 8B's sizes (131,072 bytes a position), and requests of some 630
+# An example: 60 GB for the caches of a Llama 3 8B (131,072 bytes a position), and requests of some 630
 # positions on average. Without pages each of them reserves the limit of 8,192 positions:
 
-# %% tags=["demo"]
+# %% tags=["demo"] jupyter={"source_hidden": true}
 import random
 from itertools import accumulate
 
@@ -214,7 +214,7 @@ for page in (16, 256):
 
 # %% [markdown]
 # More requests at once make a larger batch: that is the purpose of paging. Smaller pages leave less memory
-# empty, and their tables are longer. Reading through a table takes time: the rows of a request do not lie
+# empty and make the tables longer. Reading through a table takes time: the rows of a request do not lie
 # side by side.
 
 # %% [markdown]
@@ -250,16 +250,17 @@ show_source(
 #
 # *difficulty 2 of 3 · 8 minutes · 3 points*
 #
-# A pool has `blocks` blocks, numbered from 0, all free. `apply(ops, blocks, page)` carries out a list of
+# A pool has `size` blocks, numbered from 0, all free. `apply(ops, size, page)` carries out a list of
 # operations and returns a list with one event for each:
 #
 # | operation | what happens | event |
 # |---|---|---|
-# | `("append", request, n)` | `n` more tokens of this request are stored (an unknown request begins) | `("took", [blocks])`: the blocks that are added to its table, in order, free blocks with low numbers first; `[]` if none is needed |
+# | `("append", request, n)` | `n` more tokens of this request are stored (an unknown request begins) | `("took", [numbers])`: the blocks that are added to its table, in order, free blocks with low numbers first; `[]` if none is needed |
 # | the same, but there are too few free blocks | nothing changes | `("full", m)`: `m` blocks are missing |
-# | `("free", request)` | the request is done | `("gave", [blocks])`: its blocks in ascending order; they are free from now on |
+# | `("free", request)` | the request is done | `("gave", [numbers])`: its blocks in ascending order; they are free from now on |
 #
-# The code keeps the free blocks, and a table and a length for each request. You write the append.
+# The code keeps the free blocks, and a table and a length for each request. You write what an append
+# does before its event `took`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # How many blocks does the request need after the append, and how many has it already? If the pool has too
@@ -275,9 +276,9 @@ show_source(
 # </details>
 
 # %% exercise="apply" provides=["apply"] difficulty=2 minutes=8
-def apply(ops, blocks, page):
-    """One event for each operation on a pool of blocks."""
-    free, tables, lengths, events = list(range(blocks)), {}, {}, []
+def apply(ops, size, page):
+    """One event for each operation on a pool of `size` blocks."""
+    free, tables, lengths, events = list(range(size)), {}, {}, []
     for kind, request, *tokens in ops:
         table, length = tables.get(request, []), lengths.get(request, 0)
         if kind == "free":
@@ -402,18 +403,18 @@ with when_written("paged_attention"):
 # %% [markdown]
 # ### Exercise 4 · A shared prefix
 #
-# *difficulty 3 of 3 · 9 minutes · 3 points*
+# *difficulty 3 of 3 · 12 minutes · 3 points*
 #
 # Requests often begin alike: the same instructions, the same document, and then different questions. The keys
 # and values of a position depend on its token and on **every token before it**. So two requests can share a
 # full page if all their tokens up to the end of that page are the same.
 #
-# `share(ops, blocks, page)` again returns one event for each operation. The pool is always large enough.
+# `share(ops, size, page)` again returns one event for each operation. The pool is always large enough.
 #
 # | operation | what happens | event |
 # |---|---|---|
-# | `("start", request, tokens)` | from the first page on, full pages that a running request already holds are shared, until one is not held; the other pages take free blocks, low numbers first | `{"shared": [blocks], "took": [blocks]}`, both in the order of the positions |
-# | `("free", request)` | the request no longer uses its blocks | `{"gave": [blocks]}`, ascending: those of its blocks that no request uses any more |
+# | `("start", request, tokens)` | its leading full pages are shared, as long as a running request holds the same page; the other pages take free blocks, low numbers first | `{"shared": [numbers], "took": [numbers]}`, both in the order of the positions |
+# | `("free", request)` | the request no longer uses its blocks | `{"gave": [numbers]}`, ascending: those of its blocks that no request uses any more |
 #
 # Two rules:
 #
@@ -421,9 +422,10 @@ with when_written("paged_attention"):
 #   page` pages are shared.
 # * A page that is not full is never shared, because its owner will write into it.
 #
-# You write two places: which blocks a request gives back, and which pages it shares. `keys` has one entry for
-# each full page of the prompt: what it is recognized by. `known` leads from such keys to the blocks of
-# running requests; the code below your lines adds to it.
+# The code keeps `tables` and raises `references`. You write two places. In the first you lower `references`,
+# and add to `gave` the blocks that are given back. In the second you make `marks`, a list with one entry for
+# each full page of the prompt, by which it is recognized, and add to `shared`. `known` leads from the marks
+# to the blocks of running requests; the code below your lines adds to it.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -432,16 +434,16 @@ with when_written("paged_attention"):
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
-# A block's <code>references</code> fall by 1; at 0 it is given back. The key of a full page is
+# A block's <code>references</code> fall by 1; at 0 it is given back. The mark of a full page is
 # <code>tuple(tokens[:end])</code> with the end of the page: it contains all tokens before the page as well.
-# Go through the first <code>(len(tokens) - 1) // page</code> keys, add <code>known[key]</code> to
-# <code>shared</code>, and stop at the first key that is not known.
+# Go through the first <code>(len(tokens) - 1) // page</code> marks, add <code>known[mark]</code> to
+# <code>shared</code>, and stop at the first mark that is not known.
 # </details>
 
-# %% exercise="share" provides=["share"] difficulty=3 minutes=9
-def share(ops, blocks, page):
+# %% exercise="share" provides=["share"] difficulty=3 minutes=12
+def share(ops, size, page):
     """One event for each operation on a pool whose full pages may be shared."""
-    free, known, references, tables, events = list(range(blocks)), {}, {}, {}, []
+    free, known, references, tables, events = list(range(size)), {}, {}, {}, []
     for kind, request, *prompt in ops:
         gave, shared = [], []
         if kind == "free":
@@ -452,24 +454,24 @@ def share(ops, blocks, page):
                     gave.append(block)
                 ### END SOLUTION
             free = sorted(free + gave)
-            known = {key: block for key, block in known.items() if block not in gave}
+            known = {mark: block for mark, block in known.items() if block not in gave}
             events.append({"gave": sorted(gave)})
             continue
         tokens = prompt[0]
         ### BEGIN SOLUTION
-        keys = [tuple(tokens[:end]) for end in range(page, len(tokens) + 1, page)]
-        for key in keys[: (len(tokens) - 1) // page]:
-            if key not in known:
+        marks = [tuple(tokens[:end]) for end in range(page, len(tokens) + 1, page)]
+        for mark in marks[: (len(tokens) - 1) // page]:
+            if mark not in known:
                 break
-            shared.append(known[key])
+            shared.append(known[mark])
         ### END SOLUTION
         need = -(-len(tokens) // page) - len(shared)
         took, free = free[:need], free[need:]
         tables[request] = shared + took
         for block in tables[request]:
             references[block] = references.get(block, 0) + 1
-        for key, block in zip(keys, tables[request]):
-            known.setdefault(key, block)
+        for mark, block in zip(marks, tables[request]):
+            known.setdefault(mark, block)
         events.append({"shared": shared, "took": took})
     return events
 
@@ -500,7 +502,7 @@ check.score()
 # %% [markdown]
 # The library follows the two rules, and it keeps known pages after their last owner has gone, until it needs
 # the blocks. The next cell asks four questions about one document, in two slots, without and with
-# sharing:
+# sharing. With it, fewer tokens are computed and fewer blocks held, and the answers stay the same:
 
 # %% tags=["demo"]
 document = text[:56]
@@ -520,8 +522,8 @@ display(memory_map([call.tables for call in shared_run.calls],
 # *difficulty 2 of 3 · 7 minutes · 3 points*
 #
 # The next cell prints the log of an allocator with the contract of exercise 2, except that it may take any
-# free block. It has `BLOCKS` blocks and pages of `PAGE_SIZE`. Once it does something wrong, and then it goes
-# on. Nothing crashed. The fault depends on your name.
+# free block. It has `BLOCKS` blocks and pages of `PAGE_SIZE`. It makes one mistake and goes on. Nothing
+# crashed. The fault depends on your name.
 
 # %%
 from inferlab.lab.kits.paging import allocator_logs as blockfaults
@@ -541,7 +543,8 @@ for at, (operation, event) in enumerate(zip(operations, log)):
 # | `"early"` | a block was taken although the tokens still fitted into the request's last block |
 # | `"refused"` | an append was refused although there were enough free blocks |
 #
-# The code keeps the books. Write the three missing conditions into `wrong`.
+# The code keeps the books. Write the three missing conditions into `wrong`, a dict whose keys are the kinds:
+# `wrong["double"] = ...`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # <code>table</code> and <code>free</code> are as they were before the event; <code>need</code> is how many
