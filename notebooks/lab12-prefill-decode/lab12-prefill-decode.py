@@ -17,7 +17,7 @@
 # lab you predict the calls of a real `generate`, watch them, write the loop yourself, and count what each
 # call computes. At the end you can say what a call waits for: launches, memory, or arithmetic.
 #
-# **Time** 55 to 70 minutes · **Points** 19, of which 6 are practice · **Reading**
+# **Time** 65 to 75 minutes · **Points** 19, of which 6 are practice (exercises 2 and 3) · **Reading**
 # [Prefill and decode](../../handbook/lab12-prefill-decode.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -81,8 +81,9 @@ print(tokenizer.decode(answer[0, question.input_ids.shape[1]:], skip_special_tok
 #
 # One number tells the phases apart: the **FLOPs per byte** of a call. (FLOPs: floating point operations.
 # Bytes: what the call reads from memory and writes to it.) Each weight is read once in a call and used once
-# for each token, at two FLOPs each time. With many tokens, most of the time goes into arithmetic, as in a
-# training step on a large batch. With one token, most of it goes into fetching the weights.
+# for each token, at two FLOPs each time. In a large model with many tokens, most of the time goes into
+# arithmetic, as in a training step on a large batch. With one token, most of it goes into fetching the
+# weights.
 
 # %% [markdown]
 # ![FLOPs per byte against tokens in a call, both axes logarithmic. Prefill rises in a straight line; decode
@@ -205,8 +206,8 @@ run.table(level=1)
 # %% [markdown]
 # Look at three places of the table:
 #
-# * **step 1** takes `(1, 128)`, every later step `(1, 1)`. It is the same model with the same weights. Only
-#   this shape tells the two phases apart;
+# * **step 1** takes `(1, 128)`, every later step `(1, 1)`. It is the same model with the same weights. In
+#   the trace, only this shape tells the two phases apart;
 # * **the logits** are `(1, 1, vocabulary)` in step 1, too. `generate` asks for the logits of the last
 #   position only (`logits_to_keep=1`). The other positions of the prompt just fill the cache;
 # * **the times**. The first call had 128 times the tokens of each later one. Did it take 128 times as long?
@@ -256,8 +257,7 @@ opened.table()
 # the first block. In each block, **attention** mixes each token with the tokens before it, and the **MLP**
 # works on each token alone. The vectors that go through the blocks are called the state. Attention and the
 # MLP each get a **normalized** copy of the state, and their result is *added* to the state itself. This sum
-# is the **residual**; no call in the table shows it. Through these sums gradients reach the early layers
-# directly, and the norms keep the inputs at one size. Both keep the training of a deep stack stable.
+# is the **residual**; no call in the table shows it. Sums and norms keep the training of deep stacks stable.
 #
 # Write `block`, which makes the state after the first block from the token ids. The parts are functions, and
 # each returns a tensor `(B, T, width)`.
@@ -383,7 +383,7 @@ show_source(
 # %% [markdown]
 # ## 5 · Build
 #
-# First the loop, then the counting. Exercises 2 and 3 are practice (6 points).
+# First the loop, then the counting.
 #
 # ### Exercise 3 · Greedy decoding by hand
 #
@@ -393,7 +393,7 @@ show_source(
 #
 # | argument | what it is |
 # |---|---|
-# | `forward(ids, state)` | one call of a model: `ids` is `(1, T)` int64, returns `(logits, state)`; `logits` is `(1, T', V)` with the last position at the end. `state` stands for the cache: `None` before the first call, then what the call before returned |
+# | `forward(ids, state)` | one call of a model: `ids` is `(1, T)` int64, returns `(logits, state)`; `logits` is `(1, T', V)`, where `T'` is `T` or 1: the last entry is the last position. `state` stands for the cache: `None` before the first call, then what the call before returned |
 # | `prompt` | `(1, P)` int64 |
 # | `n` | the most tokens to generate, at least 1 |
 # | `eos` | the token after which to stop, `int`; it belongs to the answer |
@@ -480,7 +480,7 @@ check.score()
 
 # %% [markdown]
 # The next cells give your loop the real model. Each call is exactly the call that `generate` makes, so the
-# tokens and the cache are the same, bit for bit.
+# tokens are the same.
 
 # %%
 def forward(ids, state):
@@ -578,7 +578,7 @@ check.score()
 # **Reconcile** with torch's own counter, which sees every operation while the model runs. (On a CPU the
 # counter does not see fused attention, so this cell switches the model to plain attention.)
 
-# %% tags=["demo"]
+# %% tags=["demo"] jupyter={"source_hidden": true}
 from torch.utils.flop_counter import FlopCounterMode
 
 matrices = [part.weight for part in model.model.layers.modules() if isinstance(part, torch.nn.Linear)]
@@ -610,15 +610,16 @@ model.set_attn_implementation(attention)
 
 # %% [markdown]
 # The prefill has more than a hundred times the FLOPs of the decode call. It does not take a hundred times as
-# long, because there are also bytes to move. A call **reads every weight once and the cache of the earlier
-# tokens once**, and writes the keys and values of the new tokens. For both calls that is nearly the same.
+# long, because arithmetic is not the only thing that takes time. A call **reads every weight once and the
+# cache of the earlier tokens once**, and writes the keys and values of the new tokens. For both calls that is
+# nearly the same.
 #
 # ### FLOPs per byte, on this machine's roofline
 #
 # Three things take time in a call: its arithmetic, its traffic to memory, and *issuing* it. To issue a call
-# is to run the model's Python and to start hundreds of *kernels*, the programs that do the work on the
-# device. Issuing takes the same time however little the kernels do. The call cannot be faster than any of the
-# three: each is a *floor*. The longest floor names the regime.
+# is to run the model's Python and to start hundreds of operations (on a GPU: to launch *kernels*). Issuing
+# takes the same time however little they do. A call that waits for its issuing is called *launch-bound*. The
+# call cannot be faster than any of the three: each is a *floor*. The longest floor names the regime.
 #
 # The next cell measures how fast this machine multiplies and how fast it reads. For issuing, it times a
 # decode call of the same model with almost no width. The *ridge* that it prints is the first rate over the
@@ -638,9 +639,9 @@ print(f"issuing one decode call of {config.num_hidden_layers} layers: {overhead 
 
 # %% [markdown]
 # The bundled model is small. Beside it stands a wider model with fewer layers and random weights. A call of
-# the wide model reads more and starts fewer kernels.
+# the wide model reads more and starts fewer operations.
 
-# %%
+# %% jupyter={"source_hidden": true}
 from transformers import LlamaConfig
 
 wide = random_model(LlamaConfig(hidden_size=1024, intermediate_size=2816, num_hidden_layers=3,
@@ -681,7 +682,7 @@ for dot in dots:
     print(f"{dot.label:17} {dot.cost.intensity:10.1f}  {dot.seconds * 1e3:8.2f}{times}   {name}")
 
 # %% tags=["demo"]
-roofline(rates, dots, title="A prefill and a decode call differ by a factor of 100 in FLOPs per byte",
+roofline(rates, dots, title="FLOPs per byte: prefill and decode differ by about the number of tokens",
          arrows=[("decode, wide", "batch 8"), ("batch 8", "batch 48")])
 
 # %% [markdown]
@@ -693,8 +694,8 @@ roofline(rates, dots, title="A prefill and a decode call differ by a factor of 1
 #   dispatcher. Issuing less helps.
 # * **memory-bound**: on the slope. All weights are read for one token. Reading less helps (fewer bits), and
 #   so does sharing one reading among more tokens (a batch).
-# * **compute-bound**: under the flat roof. Prefill is there, and decode with a large batch of short contexts.
-#   Only a faster device or less to compute helps.
+# * **compute-bound**: under the flat roof. A long prefill is there, and decode with a large batch of short
+#   contexts. Only a faster device or less to compute helps.
 #
 # Which of these you see for the bundled model depends on your machine; the counts do not. "Decode is
 # memory-bound" is true of a large model at batch 1. Check it against a trace before you act on it.
@@ -735,8 +736,8 @@ print(f"prompt of {short} tokens, {few} new; the same tokens: {torch.equal(good_
 # | `"fault"` | one of the four names |
 # | `"positions"` | token positions that went through the layers in all calls of `suspect`, `int` |
 #
-# The code finds the first pair of calls that differs. Your lines may compute the two values from `good` and
-# `bad`, or give values that you found in the traces.
+# The code finds the first pair of calls that differs. Your lines may compute the fault from `good` and `bad`,
+# and the positions from `calls_of(suspect)`; or write down both.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Print <code>[(c.new, c.context, c.head) for c in calls_of(suspect)]</code>, and the same for
