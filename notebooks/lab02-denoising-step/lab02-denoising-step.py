@@ -16,7 +16,7 @@
 # You predict a run before you make it, read the library's own code, write the step by hand until it draws
 # *the same picture, bit for bit*, and then find two faults that show in no shape and no error message.
 #
-# **Time** 55 to 70 minutes · **Points** 19, of which 3 are practice · **Reading**
+# **Time** 60 to 70 minutes · **Points** 19, of which 3 are practice (exercise 2) · **Reading**
 # [One denoising step](../../handbook/lab02-denoising-step.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -72,7 +72,7 @@ for t in (0, 250, 500, 750, 999):
 
 # %% [markdown]
 # At `t = 0` almost everything is picture, at `t = 999` almost everything is noise, and the two columns always
-# add up to 1. A run goes through this table from the bottom line to the top.
+# add up to 1. A run goes down in `t`, from mostly noise to mostly picture.
 
 # %% [markdown]
 # ![A quarter circle with clean signal on the horizontal and noise on the vertical axis; a step goes from x_t
@@ -212,9 +212,8 @@ show_source(
     DDIMScheduler.step,
     {
         "prev_timestep = timestep - self.config.num_train_timesteps // self.num_inference_steps":
-            "The previous timestep is t minus a fixed stride; the list of timesteps is not used. In a run's "
-            "last step "
-            "the result is negative.",
+            "The library calls the next, cleaner timestep prev(ious): t minus a fixed stride. The list of "
+            "timesteps is not used. In a run's last step the result is negative.",
         "alpha_prod_t_prev = self.alphas_cumprod[prev_timestep] if prev_timestep >= 0 else "
         "self.final_alpha_cumprod":
             "Two sources for one number. Which of them serves the last step, "
@@ -235,8 +234,7 @@ show_source(
         "if use_clipped_model_output:":
             "Off unless asked for. So after a clip, clean sample and noise no longer add up to x_t.",
         "pred_sample_direction = (1 - alpha_prod_t_prev - std_dev_t**2) ** (0.5) * pred_epsilon":
-            "With eta = 0, std_dev_t is 0: the predicted noise goes back in, "
-            "at the previous timestep's level.",
+            "With eta = 0, std_dev_t is 0: the predicted noise goes back in, at the cleaner level.",
         "prev_sample = alpha_prod_t_prev ** (0.5) * pred_original_sample + pred_sample_direction":
             "The forward process once more, from the predicted clean sample and the predicted noise.",
     },
@@ -275,10 +273,10 @@ for key in ("prediction_type", "clip_sample", "set_alpha_to_one", "steps_offset"
 # | argument | meaning |
 # |---|---|
 # | `noise_pred`, `x_t` | `(B, C, H, W)` |
-# | `alpha_t`, `alpha_prev` | $\bar\alpha$ at this timestep and at the previous one, `float` |
+# | `alpha_t`, `alpha_prev` | $\bar\alpha$ at this timestep and at the next, cleaner one, which the library calls `prev`(ious), `float` |
 # | `clip_range` | `None` for `clip_sample=False`, otherwise the predicted clean sample is limited to ± this number |
 #
-# Returns the latents at the previous timestep, `(B, C, H, W)`: what `DDIMScheduler.step` returns as
+# Returns the latents at that next timestep, `(B, C, H, W)`: what `DDIMScheduler.step` returns as
 # `prev_sample`, to within 1e-5.
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -295,7 +293,7 @@ for key in ("prediction_type", "clip_sample", "set_alpha_to_one", "steps_offset"
 
 # %% exercise="ddim-step" provides=["ddim_step"] difficulty=2 minutes=7
 def ddim_step(noise_pred, x_t, alpha_t, alpha_prev, clip_range=None):
-    """The latents one DDIM step earlier, from the predicted noise."""
+    """The latents at the next, cleaner timestep, from the predicted noise."""
     ### BEGIN SOLUTION
     clean = (x_t - (1 - alpha_t) ** 0.5 * noise_pred) / alpha_t**0.5
     if clip_range is not None:
@@ -413,7 +411,7 @@ check.score()
 # The next cells give your function the real UNet and the real scheduler, and put a short loop around it. The
 # loop starts from the noise of the traced run and makes the same calls.
 
-# %%
+# %% jupyter={"source_hidden": true}
 @torch.no_grad()
 def unet(sample, t, prompt_embeds):
     """The real network, in the form that `one_step` takes."""
@@ -424,7 +422,7 @@ with torch.no_grad():
     cond, uncond = pipe.encode_prompt(PROMPT, lab.device, 1, do_classifier_free_guidance=True)
 prompt_embeds = torch.cat([uncond, cond])
 
-# %%
+# %% jupyter={"source_hidden": true}
 from functools import cache
 
 
@@ -479,8 +477,7 @@ from inferlab.lab import filmstrip, pictures_over_curve
 
 with when_written("one_step"):
     latents, guesses = drive(one_step)
-    pictures = {t: picture(guess) for t, guess in guesses.items()}
-    shown = {t: pictures[t] for t in timesteps[::2] + timesteps[-1:]}
+    shown = {t: picture(guesses[t]) for t in timesteps[::2] + timesteps[-1:]}
     display(pictures_over_curve(
         shown, timesteps, error,
         title="One step guesses a whole picture; the loop makes it the right one",
@@ -496,8 +493,8 @@ with when_written("one_step"):
 from inferlab.lab import step_slider
 
 with when_written("one_step"):
-    drive(one_step)
-    display(step_slider(list(pictures.values()), [f"t = {t}" for t in pictures]))
+    latents, guesses = drive(one_step)
+    display(step_slider([picture(guess) for guess in guesses.values()], [f"t = {t}" for t in guesses]))
 
 # %% [markdown]
 # ### Exercise 4 · A checkpoint with the wrong label
@@ -508,9 +505,9 @@ with when_written("one_step"):
 # the velocity $v = \sqrt{\bar\alpha_t}\,\epsilon - \sqrt{1-\bar\alpha_t}\,x_0$ (`"v_prediction"`). Lab 01
 # translated between them. They are *not* interchangeable: the scheduler must know which one it gets.
 #
-# Somebody hands you a pipeline. Its network is fine. But its scheduler's config, copied from another project,
-# names the wrong prediction type. Your network's type and the wrong name depend on your `LEARNER`. First look
-# at the picture that it draws from the noise of section 3:
+# Somebody hands you a pipeline whose network predicts one of the three (which one depends on your `LEARNER`).
+# The network is fine; the scheduler's config, copied from another project, names another one. First look at
+# the picture that the pipeline draws from the noise of section 3:
 
 # %%
 from inferlab.lab import mislabeled
@@ -530,9 +527,10 @@ filmstrip([image, broken_image], ["healthy", "suspect"])
 run.diff(suspect_run, slower=float("inf"))  # times differ from run to run: leave them out
 
 # %% [markdown]
-# No boundary has another shape, dtype or device, none is new or missing, and nothing raised an error. Noise,
-# clean sample and velocity have the same shape: only their **values** differ. So ask the network a question
-# whose answer you know: take clean latents, add noise that you keep, and look at the network's answer.
+# No boundary has another shape, dtype or device, none is new or missing, and nothing raised an error. (With
+# `MODEL = "full"` the diff compares two models, and shapes differ for that reason.) Noise, clean sample and
+# velocity have the same shape: only their **values** differ. So ask the network a question whose answer you
+# know: take clean latents, add noise that you keep, and look at the network's answer.
 
 # %%
 from inferlab.models.scenes import render, sample_scenes
@@ -553,9 +551,9 @@ def ask(pipeline, t):
 # %% [markdown]
 # Complete two functions:
 #
-# * `which_target(output, clean, noise, alpha_t)` returns `"epsilon"`, `"sample"` or `"v_prediction"`: which
-#   of the three the `output`, `(B, C, H, W)`, is closest to. `alpha_t` is a `float` from 0.01 to 0.99. Write
-#   the missing `velocity`;
+# * in `which_target(output, clean, noise, alpha_t)`, write the missing `velocity`. The function returns
+#   `"epsilon"`, `"sample"` or `"v_prediction"`: which of the three the `output`, `(B, C, H, W)`, is closest
+#   to. `alpha_t` is a `float` from 0.01 to 0.99;
 # * `diagnose()` returns a dict with `"expects"`, what the suspect's scheduler takes the output for, and
 #   `"predicts"`, what its network really answers with. You may compute them in there, or write down the two
 #   names that you found.
@@ -643,7 +641,7 @@ def colleague_step(noise_pred, t, x_t, alphas_cumprod, num_steps, set_alpha_to_o
 # The colleague tested it with steps from the middle of a run, and it agreed with the library in all of them.
 # But the pictures look like this:
 
-# %%
+# %% jupyter={"source_hidden": true}
 @cache
 def drive_with(one_step, step_function):
     """The latents after each step of a run with this `one_step` and another scheduler step."""
@@ -737,20 +735,22 @@ with when_written("one_step", "repaired_step"):
 # %% [markdown]
 # ## 6 · Explain
 #
+# *difficulty 2 of 3 · 7 minutes · 4 points*
+#
 # Say what happened in **your traced run** of section 3. In the fields `state`, `axis` and `trade-off` you
 # write short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row
 # and, if you like, entries of the row `may follow`. So `guidance combines both predictions in each step` is a
-# sentence. In the field `calls` you type how often the UNet ran in the whole run. Lines that begin with `#`
-# are your own notes.
+# sentence. In the field `calls` you type how often the UNet ran in the whole run. The typed line gives 1
+# point, the sentences 3. Lines that begin with `#` are your own notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 7 minutes · 4 points.* The cell shows how it reads each line, and that reading is
-# graded when you hand in. One false sentence costs its field all points, so write only what you know. A line
-# that the cell cannot read is graded by a person.
+# When you run the next cell, it shows how it reads each line. That reading is graded when you hand in.
+# One false sentence in a field costs the field's point, so write only what you know. A line that the cell
+# cannot read is judged by a person.
 
 # %% explain="step-in-words" difficulty=2 minutes=7
 # %%explain step-in-words
@@ -808,13 +808,13 @@ check.score()
 # * **The model does not output pixels.** It answers in latents, with the prediction type of its training.
 #   Pixels appear once, after the loop, in the VAE.
 # * **Prediction types can be translated, not exchanged.** A translation needs $x_t$ and $\bar\alpha_t$. With
-#   most wrong names the pipeline draws noise. But noise that is taken for a velocity draws nearly the right
-#   picture in wrong colors: the worst case, because nobody looks twice.
+#   most wrong names the pipeline draws noise. In one of the six variants of exercise 4, noise is taken for a
+#   velocity: nearly the right picture in wrong colors. That is the worst case, because nobody looks twice.
 # * **One step is not the generator.** The first guess is an average of everything that fits the prompt; only
 #   the loop settles on one picture.
-# * **"It looks right" is not a proof.** In exercise 5, a repair that clamps the index to 0 draws a picture
-#   that looks the same. Only a comparison with `scheduler.step` in another configuration shows the
-#   difference.
+# * **"It looks right" is not a proof.** In exercise 5, a repair that clamps the index to 0, or always takes
+#   1, draws a picture that looks the same. Only a comparison with `scheduler.step` in another configuration
+#   shows the difference.
 #
 # Say it out loud, as in an interview: which object is the state, which axis changes, and what is the
 # trade-off? What depends on the version (names of config entries, what a step clips) you look up in the
