@@ -514,7 +514,7 @@ def diagnose():
     ### BEGIN SOLUTION
     boundary, side = differences[0]
     owner = {"encode_prompt": "text_encoder"}.get(boundary, boundary.split(".")[0])
-    for file, key, good, bad in differing:
+    for file, key, _good, bad in differing:
         if file.startswith(owner) and not harmless(file, key, bad):
             return {"boundary": boundary, "side": side, "key": key}
     ### END SOLUTION
