@@ -17,7 +17,7 @@
 # the pixels, or why yesterday's run looked different. In this lab you follow one picture from
 # `model_index.json` to its pixels, compare two traces, and find a fault in a pipeline that raises no error.
 #
-# **Time** 55 to 70 minutes · **Points** 18, of which 2 are practice · **Reading**
+# **Time** 65 to 75 minutes · **Points** 18, of which 2 are practice (exercise 1) · **Reading**
 # [The whole trace](../../handbook/lab11-end-to-end-trace.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -64,7 +64,7 @@ print(f"loaded in {load_seconds:.1f} s")
 # transformer instead of the UNet, two text encoders), and classes and config entries depend on the installed
 # version.
 #
-# The picture depends on all components. Here are three runs with the same UNet: as loaded, with a wrong
+# The picture depends on all components. Here are three pictures with the same UNet: as loaded, with a wrong
 # scheduler setting, and without the division before the VAE:
 
 # %% tags=["demo"]
@@ -87,7 +87,7 @@ filmstrip([drawn(right / divide), drawn(misled / divide), drawn(right)],
           title="One family, one UNet, three pictures", size=2)
 
 # %% [markdown]
-# No run raised an error. The name of the model family does not tell these three runs apart.
+# Nothing raised an error. The name of the model family does not tell these three pictures apart.
 
 # %% [markdown]
 # ![A graph of components. Tokenizer and text encoder hand over twice; scheduler, UNet and guidance form a
@@ -143,8 +143,9 @@ print(*cards, sep="\n")
 # <details><summary>Hint 1: a nudge</summary>
 #
 # What does each boundary need from others? The latents need the embeddings' dtype and the scheduler's
-# `init_noise_sigma`. The UNet needs the scaled copy of the latents, guidance needs both of the UNet's
-# answers, and the step needs one combined answer.
+# `init_noise_sigma`. (The text and the timesteps do not need each other: the text is first.) The UNet needs
+# the scaled copy of the latents, guidance needs both of the UNet's answers, and the step needs one combined
+# answer.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -246,8 +247,8 @@ component_graph(run.rows(), title="UNet and scheduler exchange data in each step
 
 # %% [markdown]
 # The graph is drawn from your trace. An arrow leads from the component that gave data to the one that got it;
-# the label is the shape and how often. Orange arrows were used more than once. (`guidance` is inline code
-# between the UNet and the scheduler, so the trace infers it.)
+# the label is the shape and how often. Orange arrows (thick in section 1's figure) were used more than once.
+# (`guidance` is inline code between the UNet and the scheduler, so the trace infers it.)
 #
 # **Reconcile.** Your order beside the run's:
 
@@ -353,14 +354,14 @@ def first_tensor(tree):
 print(first_tensor(run.rows()[-1]["inputs"]))
 
 # %% [markdown]
-# Complete `changes(rows)`. Skip a side without tensors (`found` is `None`). Compare each tensor with the one
-# that you looked at **just before**, on either side. For each field that differs, in the order shape, dtype,
-# device, add the tuple
+# Complete `changes(rows)`. Skip a side without tensors (`found` is `None`). Compare each tensor with the
+# **last tensor found so far**, in this row or an earlier one. For each field that differs, in the order
+# shape, dtype, device, add the tuple
 #
 #     (row["name"], row["step"], side, field, before, after)
 #
-# to `told`. A change at `"outputs"` was made by the boundary itself. A change at `"inputs"` happened
-# *between* two boundaries, in inline code.
+# to `told`. At `"outputs"`, the boundary itself changed the tensor or made a new one. A change at `"inputs"`
+# happened *between* two boundaries, in inline code.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -378,7 +379,7 @@ print(first_tensor(run.rows()[-1]["inputs"]))
 # %% exercise="changes" provides=["changes"] difficulty=2 minutes=8
 def changes(rows):
     """Every change of shape, dtype or device along the first tensors of a trace's rows."""
-    seen, told = None, []  # the tensor looked at just before, and the report
+    seen, told = None, []  # the last tensor found so far, and the report
     for row in rows:
         for side in ("inputs", "outputs"):
             found = first_tensor(row[side])
@@ -432,10 +433,10 @@ with when_written("changes"):
 # %% [markdown]
 # ### Exercise 3 · Which switch did this?
 #
-# *difficulty 2 of 3 · 8 minutes · 4 points*
+# *difficulty 2 of 3 · 12 minutes · 4 points*
 #
-# `a.diff(b)` lists the differences between two traces. We change three switches, one at a time, so that you
-# see the differences that each of them makes. First **guidance**, on and off:
+# `a.diff(b)` lists the differences between two traces. We change three switches, one at a time, to see what
+# each of them does. (A fourth, the picture's size, is not run here.) First **guidance**, on and off:
 
 # %%
 run.diff(unguided, slower=float("inf"))  # times differ from run to run: leave them out
@@ -460,7 +461,7 @@ gap = np.abs(np.asarray(healthy_image, dtype=int) - np.asarray(half_image, dtype
 print(f"pixels differ by {gap.mean():.2f} of 255 on average, by {gap.max()} at most")
 filmstrip([image, unguided_image, healthy_image, half_image],
           ["guidance 4.0", "guidance off", "float32", "bfloat16"],
-          title="Guidance decides what is drawn; rounding to bfloat16 can shift its colors", size=2)
+          title="Guidance decides what is drawn; rounding to bfloat16 can shift the colors", size=2)
 
 # %% [markdown]
 # The last two pictures have the same weights, prompt and noise. Only rounding differs: a `bfloat16` number
@@ -494,9 +495,9 @@ else:
 # %% [markdown]
 # A trace also shows hooks, which the pipeline's source does not mention: the call `pipe(...)` is the same
 # with and without offload. In a diff, offload appears as boundaries that move weights: the hooks of
-# `accelerate` (`unet.pre_forward`, ...), and what they call (`unet.to`, ...). Where data starts or ends on
-# another device there are changes of the kind `"device"`. Shapes, dtypes and the number of UNet calls stay
-# the same.
+# `accelerate` (`unet.pre_forward`, ...), and what they call (`unet.to`, ...). If a tensor's device differs,
+# the row's kind is `"device"`; you see such rows on a GPU only. Shapes, dtypes and the number of UNet calls
+# stay the same.
 #
 # Complete `causes(change)`. It gets one row of `a.diff(b).rows()` and returns the `set` of the switches that
 # explain it: `"guidance"`, `"dtype"`, `"offload"`, `"size"` (another height or width of the picture). All
@@ -509,8 +510,8 @@ else:
 # | `"name"`, `"where"` | the boundary, and which of its inputs or outputs (`"inputs.sample"`) |
 # | `"before"`, `"after"` | the two values: shapes are tuples |
 #
-# Two tests are given: `moved`, whether the boundary moves weights, and the rows whose only cause is the
-# size. The number of prompts and of steps is the same in both runs.
+# Two tests are given: `moved`, whether the boundary moves weights, and the rows about the picture's own size
+# (`.height`, `.width`, the image). The number of prompts and of steps is the same in both runs.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -525,14 +526,14 @@ else:
 # shape: guidance if axis 0 differs, size if a later axis differs, perhaps both. Everything else: guidance.
 # </details>
 
-# %% exercise="causes" provides=["causes"] difficulty=2 minutes=8
+# %% exercise="causes" provides=["causes"] difficulty=2 minutes=12
 def causes(change):
     """The set of switches (guidance, dtype, offload, size) that explain one row of a diff."""
     kind, where, before, after = change["kind"], change["where"], change["before"], change["after"]
     moved = change["name"].rpartition(".")[2] in (
         "pre_forward", "post_forward", "to", "maybe_free_model_hooks", "enable_model_cpu_offload")
     if (kind == "shape" and not isinstance(before, tuple)) or where.endswith((".height", ".width")):
-        return {"size"}  # the shape of an image is a string
+        return {"size"}  # the picture's own size: the shape of an image is a string
     ### BEGIN SOLUTION
     if kind == "slower":
         return set()
@@ -590,9 +591,10 @@ healthy.diff(sick, slower=float("inf"))
 
 # %% [markdown]
 # The diff may have one line or thirty. Most lines are consequences, and the first line need not be the cause.
-# The cause is the first boundary **in the run** whose output is wrong. If boundaries are nested, it is the
-# innermost one: a method is not at fault for a wrong result of a part that it calls. Look at `sick.tree()`
-# and `sick.rows()` as well; the picture alone proves nothing.
+# The cause is the first boundary **in the run** whose output is wrong (for `"loop"`: the boundary that
+# decides the number of passes). If boundaries are nested, it is the innermost one: a method is not at fault
+# for a wrong result of a part that it calls. Look at `sick.tree()` and `sick.rows()` as well; the picture
+# alone proves nothing.
 #
 # Complete `diagnose()`, which returns a `dict`:
 #
@@ -662,6 +664,8 @@ check.score()
 # %% [markdown]
 # ## 6 · Explain
 #
+# *difficulty 2 of 3 · 10 minutes · 4 points: 1 for the typed line, 3 for the sentences*
+#
 # A colleague explains your picture with "that was Stable Diffusion". Give a better explanation of the run
 # that you traced in section 3: four steps, guidance 4.0. In the fields `state`, `axis` and `trade-off` you
 # write short sentences, one a line, from the tables below: an entry of `who`, a verb, an entry of its row
@@ -675,9 +679,9 @@ check.score()
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 10 minutes · 4 points: 3 for the sentences, 1 for the typed line.* The cell shows how
-# it reads each line, and that reading is graded when you hand in. One false sentence costs its field all
-# points, so write only what you know. A line that the cell cannot read is graded by a person.
+# When you run the next cell, it shows how it reads each line. That reading is graded when you hand in.
+# One false sentence in a field costs the field's point, so write only what you know. A line that the cell
+# cannot read is judged by a person.
 
 # %% explain="whole-run" difficulty=2 minutes=10
 %%explain whole-run
