@@ -17,7 +17,7 @@
 # computes something again. In this lab you predict a decoder's peak from shapes, measure it, simulate where
 # each component's weights are, find knobs that do nothing, and choose the knobs for a budget, with proof.
 #
-# **Time** 50 to 70 minutes · **Points** 18, of which 5 are practice (exercises 1 and 2) · **Reading**
+# **Time** 60 to 75 minutes · **Points** 18, of which 5 are practice (exercises 1 and 2) · **Reading**
 # [Memory optimization](../../handbook/lab10-memory-optimization.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -84,9 +84,9 @@ for name, size in weights.items():
 #
 # ### Exercise 1 · The peak of a decode, from shapes
 #
-# *difficulty 2 of 3 · 8 minutes · 3 points*
+# *difficulty 2 of 3 · 9 minutes · 3 points*
 #
-# Write `decode_peak` before you measure anything.
+# (This one is practice.) Write `decode_peak` before you measure anything.
 #
 # | argument | meaning |
 # |---|---|
@@ -112,7 +112,7 @@ for name, size in weights.items():
 # are at most <code>tile</code> each.
 # </details>
 
-# %% exercise="decode-peak" provides=["decode_peak"] difficulty=2 minutes=8
+# %% exercise="decode-peak" provides=["decode_peak"] difficulty=2 minutes=9
 def decode_peak(batch, height, width, channels, value_bytes=4, slicing=False, tiling=False, tile=16):
     """Bytes that the decoder holds at its peak, from shapes alone."""
     ### BEGIN SOLUTION
@@ -165,34 +165,22 @@ check.score()
 # records its peak. On a CPU the trace counts the bytes of all live tensors.
 
 # %% tags=["demo"]
-from copy import deepcopy
-
 from inferlab.lab.kits.memory.peaks import knob, measure
 
 big = torch.randn(2, 4, 32, 32, generator=torch.Generator().manual_seed(SEED)).to(lab.device, vae.dtype)
-
-# Two knobs without a method: the number of pictures, and the dtype.
-recast = deepcopy(vae).float() if vae.dtype == torch.bfloat16 else deepcopy(vae).bfloat16()
-with_other = {
-    "one picture": measure(lambda: vae.decode(big[:1]).sample, lab.device),
-    str(recast.dtype).removeprefix("torch."): measure(lambda: recast.decode(big.to(recast.dtype)).sample,
-                                                      lab.device),
-}
-del recast
 
 found = {}
 for name in (None, "slicing", "tiling"):
     with knob(vae, name):
         found[name or "plain"] = measure(lambda: vae.decode(big).sample, lab.device)
-print(f"pictures of {big.shape[-1] * 8} pixels a side, two unless it says one, "
-      f"{big.dtype} unless it says another")
-for name, got in (found | with_other).items():
+print(f"two pictures of {big.shape[-1] * 8} pixels a side, {big.dtype}")
+for name, got in found.items():
     print(f"{name:11} {got['peak'] / 2**20:7.1f} MiB  {got['seconds']:5.2f} s   {got['how']}")
 
 # %% [markdown]
 # **Reconcile** this with your forecast. The remaining gap is output that is kept until the end: finished
-# pictures and finished tiles. (On a GPU expect about a third above the forecast, or 60% if a pass has one
-# picture: convolutions copy their input and output.)
+# pictures and finished tiles. (GPU: about 33% above the forecast, 60% if a pass has one picture, since
+# convolutions copy their input and output.)
 
 # %% tags=["demo"]
 from inferlab.lab import when_written
@@ -267,12 +255,11 @@ show_source(
 #
 # *difficulty 1 of 3 · 3 minutes · 2 points*
 #
-# For each knob in the cell write a tuple of two sets: what it **does** (`"move"`, `"shrink"`, `"recompute"`),
-# and which bytes it **touches** (`"weights"`, `"activations"`). Most sets have one member, some have two.
-# "Shrink" means that there are fewer bytes at once, and not that the bytes are elsewhere; "recompute" means
-# that something is computed more than once in a run. Only the last knob's run has a backward pass. (Group
-# offload, groups of layers, and sequential offload, a layer at a time, do what model offload does to a
-# component at a time.)
+# (Practice, too.) For each knob in the cell write a tuple of two sets: what it **does** (`"move"`,
+# `"shrink"`, `"recompute"`), and which bytes it **touches** (`"weights"`, `"activations"`). Most sets have
+# one member, some have two. "Shrink" means that there are fewer bytes at once, and not that the bytes are
+# elsewhere; "recompute" means that something is computed more than once in a run. Only the last knob's run
+# has a backward pass.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # What happens to the last quarter of each tile (section 4)? Which tensors have a dtype?
@@ -331,7 +318,7 @@ check.score()
 # %% [markdown]
 # ### Exercise 3 · Which component is where?
 #
-# *difficulty 3 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 8 minutes · 3 points*
 #
 # `simulate(calls, policy, chain)` returns the events of a run, in order: `("in", name)` when a component's
 # weights come to the device, `("out", name)` when they leave, `("run", name)` for the call itself. `calls`
@@ -341,7 +328,7 @@ check.score()
 # | `policy` | rule |
 # |---|---|
 # | `"none"` | nothing moves |
-# | `"each call"` | a component of `chain` comes in before each of its calls and leaves right after it (accelerate's `cpu_offload`, with all weights of a module at once). A component outside `chain` is on the device from the start and stays |
+# | `"each call"` | a component of `chain` comes in before each of its calls and leaves right after it (accelerate's `cpu_offload`, with all weights of a module at once). A component outside `chain` is on the device from the start |
 #
 # With `"model"`, no component is on the device at the start. For each call:
 #
@@ -349,8 +336,8 @@ check.score()
 # 2. This component comes in, unless it is there already.
 # 3. It runs.
 #
-# A component outside `chain` (such as a ControlNet) has no component before it, and it stays. (After its call
-# the pipeline sends out the rest. Leave that out.)
+# A component outside `chain` (such as a ControlNet) has no component before it: it comes in at its first call
+# and stays. (After its call the pipeline sends out the rest. Leave that out.)
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Keep a set of the components on the device. With <code>"model"</code>, a call sends out at most one
@@ -362,7 +349,7 @@ check.score()
 # If <code>before</code> is in the set, remove it ("out"); add this component unless it is in the set ("in").
 # </details>
 
-# %% exercise="residency" provides=["simulate"] difficulty=3 minutes=7
+# %% exercise="residency" provides=["simulate"] difficulty=2 minutes=8
 def simulate(calls, policy, chain):
     """The events of a run under an offload policy, a list of (what, name)."""
     events, here = [], set()  # here: with "model", the components on the device
@@ -406,8 +393,8 @@ with check.part("model offload: a single component comes in and stays", weight=1
 check.score()
 
 # %% [markdown]
-# Now a real run. On any machine, accelerate can keep a module's weights elsewhere and bring them in for each
-# call. Here it does so with the UNet.
+# Now a real run. accelerate can take a module's weights out of the module, keep them in a table in the CPU's
+# memory, and put them in for each call. Here it does so with the UNet, also on a CPU.
 
 # %% tags=["demo"]
 from accelerate import cpu_offload
@@ -451,20 +438,20 @@ with when_written("simulate"):
 # %% [markdown]
 # Read the two numbers above each panel together: less memory, more moved bytes. Offload **does not make a run
 # faster**: a component can start only after its weights have come in. (Two pictures of 512x512 with Stable
-# Diffusion, measured on one H200: model offload reduced the peak from 3.28 to 1.90 GB, and one call took
-# 0.78 s instead of 0.16 s.)
+# Diffusion, measured on one H200: model offload reduced the peak from 3.28 to 1.90 GB, and one call of the
+# pipeline (2 steps) took 0.78 s instead of 0.16 s.)
 
 # %% [markdown]
 # ### Exercise 4 · Find the knobs that did nothing
 #
-# *difficulty 2 of 3 · 3 minutes · 2 points*
+# *difficulty 2 of 3 · 4 minutes · 2 points*
 #
-# A library can accept a knob, raise no error, and ignore it. A knob did nothing if it changed neither the
-# peak (by more than 1%, up or down) **nor a single bit** of the pictures. Answer before you measure: which of
+# A pipeline can accept a knob, raise no error, and pass over the part that you mean. A knob did nothing if
+# the peak stays within 1% **and** the pictures are equal bit for bit. Answer before you measure: which of
 # the knobs `"attention backend"`, `"slicing"`, `"tiling"` and `"attention slicing"` do nothing in the decode
 # below (its size depends on your `LEARNER`)? `idle` is the set of their names. `set_attention_backend` works
 # on attention processors that have a backend setting; this VAE's `AttnProcessor2_0` has none.
-# `enable_attention_slicing` works on components that have such a method: the UNet, not the VAE.
+# `pipe.enable_attention_slicing` works on the components that have a method for it: the UNet, not the VAE.
 
 # %%
 batch, side = ((1, 16), (2, 16), (1, 24), (2, 24))[lab.variant(4)]
@@ -482,7 +469,7 @@ print(f"{batch} picture(s) of {8 * side}x{8 * side} pixels, latents of {side}x{s
 # latents that fit into one tile.
 # </details>
 
-# %% exercise="idle-knob" provides=["idle"] difficulty=2 minutes=3
+# %% exercise="idle-knob" provides=["idle"] difficulty=2 minutes=4
 idle = set()  # names of knobs
 ### BEGIN SOLUTION
 idle = {"attention backend", "attention slicing"}
@@ -530,7 +517,7 @@ for name in ("attention backend", "slicing", "tiling", "attention slicing"):
 # %% [markdown]
 # ### Exercise 5 · A budget, a bottleneck, a choice
 #
-# *difficulty 3 of 3 · 8 minutes · 4 points*
+# *difficulty 3 of 3 · 10 minutes · 4 points*
 #
 # Three knobs have prices: `"slicing"` 1 (nearly free), `"tiling"` 2 (overlaps, another picture), `"offload"`
 # 4 (transfers in every run). The price of a set is the sum. You get a function `estimate(knobs)`: for a tuple
@@ -555,7 +542,7 @@ for name in ("attention backend", "slicing", "tiling", "attention slicing"):
 # adds up to <code>budget</code> or less. Its proof is <code>without(kept, name)</code> for each of its names.
 # </details>
 
-# %% exercise="choose" provides=["choose"] difficulty=3 minutes=8
+# %% exercise="choose" provides=["choose"] difficulty=3 minutes=10
 PRICES = {"slicing": 1, "tiling": 2, "offload": 4}
 
 
@@ -630,7 +617,7 @@ check.score()
 v = lab.variant(8)
 batch, side, mib = ((4, 16, 80), (1, 32, 80), (2, 32, 72), (1, 16, 48), (4, 16, 48), (1, 32, 48), (2, 32, 45),
                     (3, 32, 80))[v]
-scale = sum(weights.values()) / 51_829_164  # another model gets a budget in proportion
+scale = sum(weights.values()) / 51_829_164  # bytes of the bundled weights: a larger model gets more
 limit = round(mib * 2**20 * scale)
 
 
@@ -661,8 +648,6 @@ with when_written("choose", "decode_peak"):
 # pictures of 256x256 pixels, with tiling.
 
 # %%
-from inferlab.trace import trace
-
 latents = torch.zeros(2, 4, 32, 32, device=lab.device, dtype=vae.dtype)
 vae.enable_tiling()
 with trace(vae) as explained:
@@ -672,10 +657,10 @@ explained.table(level=1)
 
 # %% [markdown]
 # In `state`, `axis` and `trade-off` you write short sentences, one a line, from the tables below: an entry of
-# `who`, a verb, then an entry from that verb's row and, if you like, entries of the row `may follow`. So
-# `tiling blends the overlaps after the decode` is a sentence. Lengths are counted in latents. In
-# `offload-cost:` you type a quantity and its direction, such as `quality up`: what model offload makes worse.
-# Lines that begin with `#` are your own notes.
+# `who`, a verb, then an entry from that verb's row and, if you like, entries of the row `may follow`. An
+# example of the form only: `tiling blends the overlaps after the decode`. Lengths are counted in latents. In
+# `offload-cost:` you type what model offload makes worse, as a quantity and its direction (in the form of
+# `quality down`). Lines that begin with `#` are your own notes.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
@@ -748,7 +733,7 @@ check.score()
 #   backend supports.
 #
 # Say it out loud, as in an interview: which object the knob acts on, along which axis, and what it costs. All
-# this is true of diffusers 0.42; section 4 tells you when your version differs.
+# this is true of diffusers 0.42.
 
 # %% [markdown]
 # ## 8 · If you have more time
@@ -851,6 +836,8 @@ pipe.disable_attention_slicing()
 # whole matrix of scores.
 
 # %% tags=["demo"]
+from copy import deepcopy
+
 from inferlab.models.quiet import quiet
 
 flux = load_pipeline("bundled", lab.device, family="flux").transformer
