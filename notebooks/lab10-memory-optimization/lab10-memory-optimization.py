@@ -34,6 +34,7 @@ lab = start("lab10-memory-optimization", LEARNER, MODEL, DEVICE, SEED)
 # %%
 import torch
 from inferlab.models import load_pipeline
+from inferlab.trace import trace
 
 torch.set_grad_enabled(False)
 pipe = load_pipeline(MODEL, lab.device)
@@ -400,7 +401,6 @@ check.score()
 from accelerate import cpu_offload
 from accelerate.hooks import remove_hook_from_module
 from inferlab.lab.kits.memory.residency import residency_events, residency_timeline
-from inferlab.trace import trace
 
 
 def draw():
