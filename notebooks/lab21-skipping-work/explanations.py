@@ -19,7 +19,7 @@ places: where one skipped step costs least, and whether the last step is cheap t
         middle step, middle step / a skipped last step = skipped late step, last step
     costs: least / most / nothing / more than one in the middle = more than middle step / less than one
         in the middle = less than middle step
-speedups: which speed-up changes the picture, and which computes the same operations
+speedups: what changes the picture, what becomes of the text's work, and what compiling computes
     who: the first-block cache = cache / drawing fewer steps = fewer steps, taking fewer steps / encoding the
         text beforehand = text beforehand / compiling = compiled blocks, compiling blocks
     changes: the picture / nothing in the picture
@@ -71,13 +71,14 @@ false: Early steps lay the picture out, and all later steps build on them: look 
 check.slot(lambda: words.grade(check.explanation("skipping-in-words"), "speedups", """
 wanted: which changes the picture
     the first-block cache / drawing fewer steps | changes | the picture
-wanted: which computes the same operations
+wanted: what encoding the text beforehand does with its work
+    encoding the text beforehand | moves | work
+    encoding the text beforehand | computes | the same operations
+wanted: what compiling computes
     compiling | computes | the same operations
 true
-    encoding the text beforehand | moves | work
     the first-block cache / drawing fewer steps | saves | operations
     the first-block cache / drawing fewer steps | computes | fewer operations
-    encoding the text beforehand | computes | the same operations
     encoding the text beforehand / compiling | changes | nothing in the picture
 false: A cache is not free: what it adds is an old answer.
     the first-block cache | changes | nothing in the picture

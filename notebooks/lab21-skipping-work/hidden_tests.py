@@ -44,17 +44,6 @@ with check.part("with true guidance: two passes", weight=1):
     check.mistake("each pass runs the network, with a cache of its own", when=got["network"] == 3)
     check.equal(got, want)
 
-# %% check="verdicts"
-with check.part("what became of the work", weight=1):
-    check.mistake("the call is shorter, and nothing was saved: the text is encoded elsewhere",
-                  when=said["text beforehand"] == "less work")
-    check.mistake("compiled blocks compute the same operations: fewer launches, fewer trips through memory",
-                  when=said["compiled blocks"] != "same work")
-    check.mistake("skipped blocks are not computed at all: the cache leaves work out",
-                  when=said["first-block cache"] != "less work")
-    check.equal(said, {"first-block cache": "less work", "six steps": "less work", "text beforehand": "moved",
-                       "compiled blocks": "same work"})
-
 # %% check="cached-step"
 check.mistake("you kept the other blocks' output: what they added is what is added again, to what the "
               "first block says now", when=close(outputs[1], outputs[0]))

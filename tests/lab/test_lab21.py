@@ -179,7 +179,7 @@ def test_each_exercise_says_its_difficulty_minutes_and_points_as_its_cells_do():
 def test_every_note_on_the_installed_source_finds_its_line():
     views = sources_shown(LAB)
     shown = [b.cell.source for b in blocks_of(LAB) if "show_source(" in b.cell.source]
-    assert len(views) == len(shown) == 5
+    assert len(views) == len(shown) == 4
     for source, (_, notes, lines) in zip(shown, views, strict=True):
         assert notes == source.count('":\n') + source.count('": "')
         assert lines <= 40
