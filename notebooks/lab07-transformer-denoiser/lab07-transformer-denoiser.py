@@ -15,7 +15,7 @@
 # and one addition. You write pieces of it until they equal the library's, and then find a fault that shows
 # in no shape and no error message.
 #
-# **Time** 45 to 60 minutes · **Points** 18, of which 6 are practice · **Reading**
+# **Time** 50 to 60 minutes · **Points** 18, of which 6 are practice · **Reading**
 # [A transformer as the denoiser](../../handbook/lab07-transformer-denoiser.md) in the handbook, before you
 # start
 
@@ -60,7 +60,7 @@ print(type(pipe).__name__, "·", type(network).__name__, "·", type(pipe.schedul
 # | what is predicted? | noise | velocity |
 # | what is guidance? | two rows of one batch | a number that the network gets as input, or two passes |
 #
-# Diffusion does not mean UNet. The loop, the latents and the VAE are as before. The network answers with the
+# The loop, the latents and the VAE are as before. The network answers with the
 # *velocity* $v$, the direction of the straight line from clean latents $x_0$ to noise $\epsilon$. A step
 # walks along it, from one noise level to the next:
 #
@@ -90,17 +90,19 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, guidance_scale {GUIDANCE}, {TEXT} t
 # %% [markdown]
 # ### Exercise 1 · Tokens, calls and bytes on paper
 #
-# *difficulty 2 of 3 · 5 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
 # **Before you run anything further**, write a function that says what a traced run shows at the transformer.
 # It is graded on sizes that this notebook never makes. The sides are in pixels, multiples of 16. The VAE's
-# latents have an eighth of each side. *True* guidance (given) calls the transformer twice in each step, one
-# call after the other. (`guidance_scale` is different: a number that each call gets as input.) You write:
+# latents have an eighth of each side. With *true* guidance (the flag is given) the transformer runs twice in
+# each step, one call after the other. (`guidance_scale` is different: a number that each call gets as input.)
+# You write:
 #
 # * `tokens`: how many tokens a picture has in the transformer;
 # * `calls`: how often the transformer runs;
-# * `score_bytes`: the bytes of one attention's scores in one call. Picture and text are in one attention. It
-#   has 4 heads, and in each of them every token has one score of 4 bytes for every token.
+# * `score_bytes`: the bytes of one attention's scores in one call, for all its prompts. Picture and text are
+#   in one attention. It has 4 heads, and in each of them every token has one score of 4 bytes for every token
+#   of the same prompt.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # How many pixels wide is one token? Which tokens does a token of the picture attend to: those of the picture,
@@ -113,7 +115,7 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, guidance_scale {GUIDANCE}, {TEXT} t
 # (tokens + text_tokens) ** 2</code> numbers of 4 bytes.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=5
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
 def forecast(prompts, height, width, steps, text_tokens, true_cfg_scale=1.0, negative_prompt=None):
     """What a traced run shows at the transformer: tokens of a picture, calls, bytes of scores."""
     true_guidance = true_cfg_scale > 1 and negative_prompt is not None
@@ -242,11 +244,11 @@ show_source(FluxPipeline.__call__, {
 # %% [markdown]
 # ## 5 · Build
 #
-# Exercises 2 and 4 are practice (6 points). All tensors are `float32`. Most of each function is given.
+# Exercises 2 and 4 are practice (6 points). Most of each function is given.
 #
 # ### Exercise 2 · Tokens and their places
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 9 minutes · 3 points*
 #
 # **a)** A token holds a patch of 2x2 places. Its `4 * C` numbers are ordered by channel, then by row, then by
 # column inside the patch. Tokens are ordered row by row. This is how a grid becomes tokens:
@@ -270,7 +272,8 @@ print(pack(torch.arange(16).reshape(1, 1, 4, 4)).tolist())
 # **b)** Attention does not know where its tokens are. A rotation tells it: the features of a query or key
 # form pairs, and each pair is rotated by an angle that depends on the token's position. Then a score depends
 # on the *distance* of two tokens. A position is three numbers: 0, the row and the column (the text's are all
-# 0). Each of these axes has its own share of a head's features: of `d` features, pair `k` is rotated by
+# 0). Each of these axes has its own share of a head's features. For an axis with `d` features, pair `k` is
+# rotated by
 #
 # $$\text{angle} = \text{position} \cdot \theta^{-2k/d}, \qquad k = 0, \dots, d/2 - 1$$
 #
@@ -289,7 +292,7 @@ print(pack(torch.arange(16).reshape(1, 1, 4, 4)).tolist())
 # <code>.repeat_interleave(2, dim=1)</code>.
 # </details>
 
-# %% exercise="places" provides=["unpack", "rotary_table"] difficulty=2 minutes=7
+# %% exercise="places" provides=["unpack", "rotary_table"] difficulty=2 minutes=9
 def unpack(tokens, height, width):
     """Tokens (B, N, 4 * C) as latents (B, C, height, width)."""
     batch, _, numbers = tokens.shape
@@ -359,14 +362,14 @@ check.score()
 # %% [markdown]
 # ### Exercise 3 · One double block
 #
-# *difficulty 3 of 3 · 6 minutes · 3 points*
+# *difficulty 3 of 3 · 8 minutes · 3 points*
 #
 # The block of section 4, made of its parts: each stream has its own modulation, norm, projections (`qkv` and
 # `out`) and MLP. This is what a stream does alone, before the attention and after it:
 
 # %%
 def before(part, x, temb):
-    """Queries, keys and values of a stream, each (B, S, heads, d), and four vectors for later."""
+    """Queries, keys and values of a stream, each (B, S, heads, head_dim), and four vectors for later."""
     shift, scale, *later = part["modulation"](temb)
     return part["qkv"]((1 + scale) * part["norm"](x) + shift), later
 
@@ -383,9 +386,9 @@ def after(part, x, share, later):
 #
 # * `of_text` and `of_picture` are `(q, k, v)` of the `T` text and the `N` picture tokens. All tokens stand on
 #   axis 1;
-# * `rotary` is `(cos, sin)`, each `(T + N, d)`: the text's rows come first;
+# * `rotary` is `(cos, sin)`, each `(T + N, head_dim)`: the text's rows come first;
 # * `parts["rotate"](x, cos, sin)` rotates queries or keys;
-# * `parts["attention"](q, k, v)` takes `(B, S, heads, d)` each, to `(B, S, D)`.
+# * `parts["attention"](q, k, v)` takes `(B, S, heads, head_dim)` each, to `(B, S, D)`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # In which order do the streams stand in the one sequence? What is rotated: queries, keys, values, all three?
@@ -396,7 +399,7 @@ def after(part, x, share, later):
 # and <code>k</code> with <code>*rotary</code>, and attend.
 # </details>
 
-# %% exercise="double-block" provides=["double_block"] difficulty=3 minutes=6
+# %% exercise="double-block" provides=["double_block"] difficulty=3 minutes=8
 def double_block(parts, picture, text, temb, rotary):
     """One double block; returns (text, picture), as the library does."""
     of_text, later_text = before(parts["text"], text, temb)
@@ -461,12 +464,12 @@ check.score()
 # The same noise level hides less of a large picture, because more pixels show the same thing. So FLUX moves
 # its noise levels toward the noisy end, and farther for more tokens: `mu` (given) grows with the number of
 # the picture's tokens. `flow_sigmas(steps, tokens)` returns a `list` of `steps + 1` floats. You write two
-# lines:
+# lines of it:
 #
 # * `base`, the base schedule: `steps` values, evenly spaced from 1 to `1 / steps`, both included;
 # * the levels: each value of `base` shifted, $s \mapsto \dfrac{e^\mu}{e^\mu + 1/s - 1}$, and a 0 at the end.
 #
-# `flow_step(velocity, latents, sigma, sigma_next)` returns the latents at `sigma_next`.
+# You also write `flow_step(velocity, latents, sigma, sigma_next)`, which returns the latents at `sigma_next`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # For the step, look at the formulas of section 1. Is <code>sigma_next - sigma</code> positive or negative?
@@ -547,18 +550,18 @@ for name, scales in {"embedded 1": {"guidance_scale": 1.0}, "embedded 3.5": {},
 filmstrip(list(shown.values()), list(shown), title="A scale as an input costs no call", size=2.2)
 
 # %% [markdown]
-# With an embedded scale of 1 the picture misses the prompt. With 3.5 it follows it, at the same cost. So it
-# does with true guidance, for twice the calls.
+# With an embedded scale of 1 the picture misses the prompt. With 3.5 it follows it, at the same cost; with
+# true guidance, for twice the calls.
 
 # %% [markdown]
 # ### Exercise 5 · A fault that changes no shape
 #
-# *difficulty 2 of 3 · 5 minutes · 3 points*
+# *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# You get a `FluxPipeline` with one fault, which depends on your `LEARNER`. It raises no error, and all shapes
-# are right. `recorded` traces a run of four steps; `first_difference` returns the first boundary whose
-# **values** differ between the healthy run and the suspect's, and the first two tensors there that do.
-# `candidates` are the faults that begin at this boundary: one or two.
+# You get a `FluxPipeline` with one fault, which depends on your name. It raises no error, and all shapes are
+# right. `recorded` traces a run of four steps; `first_difference` returns the first boundary whose **values**
+# differ between the healthy run and the suspect's, and the first pair of tensors there that do: `good`
+# (healthy) and `bad` (suspect). `candidates` are the faults that begin at this boundary: one or two.
 
 # %%
 from inferlab.lab.kits.pipelines.misbuilt import MISBUILT, first_difference, misbuilt, recorded
@@ -591,7 +594,7 @@ filmstrip([healthy_picture, sick_picture], ["healthy", "suspect"], size=2)
 # | `"streams exchanged"` | a double block returns picture and text where text and picture are expected |
 # | `"patches unpacked in another order"` | a token's numbers are read by place first, then by channel |
 #
-# Write `diagnose()`, which returns the fault, a `str`. You may write down what you found.
+# Write `diagnose()`, which returns the fault, a `str`. A constant will do.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Ids: all zeros, or exchanged? Noise levels: what is the second of four levels without a shift?
@@ -602,7 +605,7 @@ filmstrip([healthy_picture, sick_picture], ["healthy", "suspect"], size=2)
 # is <code>1 - 1/4</code>, not shifted.
 # </details>
 
-# %% exercise="diagnosis" provides=["diagnose"] difficulty=2 minutes=5
+# %% exercise="diagnosis" provides=["diagnose"] difficulty=2 minutes=6
 def diagnose():
     """The fault, as the table names it."""
     ### BEGIN SOLUTION
@@ -642,11 +645,11 @@ check.score()
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# *difficulty 2 of 3 · 6 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. A false sentence costs the field's point. A line that the cell cannot read is
 # graded by a person.
 
-# %% explain="denoiser-in-words" difficulty=2 minutes=5
+# %% explain="denoiser-in-words" difficulty=2 minutes=6
 # %%explain denoiser-in-words
 # ### BEGIN SOLUTION
 # denoiser: the transformer predicts the velocity from the tokens
@@ -691,7 +694,7 @@ check.score()
 #   transformer, and no line of the loop depends on that.
 # * **Conditioning is not the concatenation of strings.** The text's tokens are vectors in one sequence with
 #   the picture's, and every block changes them. A second, pooled vector scales and shifts every block.
-# * **Tokens grow with the square of the side, and scores with the fourth power.**
+# * **A picture's tokens grow with the square of its side, and the scores among them with the fourth power.**
 # * **Guidance need not cost a second pass.** A distilled model gets the scale as an input.
 # * **Position is an input like any other.** Exchanged rows and columns change no shape. And a picture may
 #   look healthy although its schedule is wrong: compare values in a trace.

@@ -18,7 +18,7 @@
 # build a split layer by hand, forecast a pipeline tick by tick, and then decide how to split a machine of
 # your own.
 #
-# **Time** 50 to 70 minutes · **Points** 17, of which 3 are practice (exercise 2) · **Reading**
+# **Time** 65 to 75 minutes · **Points** 17, of which 3 are practice (exercise 2) · **Reading**
 # [One model on several devices](../../handbook/lab18-parallelism.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -92,7 +92,7 @@ ranks = start_ranks(["library", "gather", "pipeline"], ids, new_tokens=4, device
 #
 # ### Exercise 1 · What does one rank hold?
 #
-# *difficulty 2 of 3 · 6 minutes · 2 points*
+# *difficulty 2 of 3 · 7 minutes · 2 points*
 #
 # Write `forecast(config, ranks)`: what one rank of a tensor-parallel Llama holds. The function is graded on
 # models and numbers of ranks that this notebook never runs.
@@ -119,7 +119,7 @@ ranks = start_ranks(["library", "gather", "pipeline"], ids, new_tokens=4, device
 # queries), gate (mlp, hidden), down (hidden, mlp), norm (hidden,). The cache: 2 × layers × keys × 4 bytes.
 # </details>
 
-# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=6
+# %% exercise="forecast" provides=["forecast"] difficulty=2 minutes=7
 def forecast(config, ranks):
     """Shapes of one rank's weights in a layer, and bytes a token in its cache."""
     hidden, mlp = config["hidden_size"], config["intermediate_size"] // ranks
@@ -210,9 +210,13 @@ with when_written("forecast"):
             "num_hidden_layers")
     mine = forecast({key: getattr(config, key) for key in keys}, ranks.count)
     for name in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.o_proj", "mlp.gate_proj",
-                 "mlp.down_proj"):
+                 "mlp.down_proj", "input_layernorm"):
         held = tuple(loaded[f"model.layers.0.{name}.weight"])
-        print(f"{name:18} loaded {held!s:12} predicted {mine[name.partition('.')[2]]}")
+        key = "norm" if name == "input_layernorm" else name.partition(".")[2]
+        print(f"{name:18} loaded {held!s:12} predicted {mine[key]}")
+    cached = len(ids) + 4  # the prompt, three decode passes, and the traced one
+    print(f"{'cache of a token':18} held   {runs['library'][0]['cache_bytes'] / cached:<12,.0f} "
+          f"predicted {mine['cache']:,}")
 
 # %% [markdown]
 # What do the ranks exchange in a pass? There are three plans for the same weights. `library` is the plan of
@@ -230,7 +234,7 @@ for plan, reports in runs.items():
 # %% [markdown]
 # All three write the same tokens. `gather` is right but wasteful: its ranks exchange parts after *every*
 # projection. The library's plan exchanges twice a layer (and once each for the embedding and the logits). The
-# pipeline sends one hidden state; its two broadcasts give rank 0 the shape of the logits, then the logits.
+# pipeline sends one hidden state, and broadcasts the logits to rank 0.
 #
 # When was each rank busy?
 
@@ -242,14 +246,13 @@ rank_timeline({name: runs[name] for name in ("library", "pipeline")},
 
 # %% [markdown]
 # Compare the patterns, not the lengths of the two panels: in this small model the messages cost more than the
-# arithmetic that they save. (Times are never graded.) In the pipeline, one rank waits while the other
-# computes. For one user no setting changes that: the next token cannot begin before this one is finished.
+# arithmetic that they save. In the pipeline, one rank waits while the other
+# computes.
 
 # %% [markdown]
 # ## 4 · Read
 #
-# This installed code runs after the second matrix of a pair, the one that is cut by inputs. One line is the
-# whole exchange.
+# This installed code runs after the second matrix of a pair, the one that is cut by inputs.
 
 # %% jupyter={"source_hidden": true}
 from inferlab.lab import show_source
@@ -273,7 +276,7 @@ show_source(
 
 # %% [markdown]
 # The plan is a dictionary in the model's configuration class. `colwise` is cut by outputs, `rowwise` by
-# inputs. Which entries form a pair of section 1?
+# inputs. So q, k and v form a pair of section 1 with o, and gate and up with down.
 
 # %%
 for module, style in {**config.base_model_tp_plan, **type(model)._tp_plan}.items():
@@ -284,7 +287,7 @@ for module, style in {**config.base_model_tp_plan, **type(model)._tp_plan}.items
 #
 # ### Exercise 2 · One rank's half of an MLP
 #
-# *difficulty 2 of 3 · 8 minutes · 3 points · practice*
+# *difficulty 2 of 3 · 7 minutes · 3 points · practice*
 #
 # Write `rank_mlp(x, gate, up, down, bias, all_reduce)`, the part of **one** rank in a Llama MLP,
 # `down(silu(gate(x)) * up(x)) + bias`.
@@ -313,7 +316,7 @@ for module, style in {**config.base_model_tp_plan, **type(model)._tp_plan}.items
 # sum.
 # </details>
 
-# %% exercise="rank-mlp" provides=["rank_mlp"] difficulty=2 minutes=8
+# %% exercise="rank-mlp" provides=["rank_mlp"] difficulty=2 minutes=7
 def rank_mlp(x, gate, up, down, bias, all_reduce):
     """One rank's part of a SwiGLU MLP; returns the whole output."""
     ### BEGIN SOLUTION
@@ -400,7 +403,8 @@ with when_written("rank_mlp"):
 # *difficulty 2 of 3 · 4 minutes · 2 points*
 #
 # Forecast what the ranks of the next cell exchange in the layers of one decode pass: one token of one user,
-# without embedding and logits.
+# without embedding and logits. (A pass over a whole prompt makes the same number of exchanges; only the
+# messages are longer.)
 #
 # | key of `wire` | what it says |
 # |---|---|
@@ -458,22 +462,20 @@ with check.part("all four numbers are there (graded when you hand it in)", weigh
 check.score()
 
 # %% [markdown]
-# A pass over a prompt makes as many exchanges; only their messages are longer.
-#
 # ### Exercise 4 · A pipeline, tick by tick
 #
-# *difficulty 3 of 3 · 6 minutes · 3 points*
+# *difficulty 3 of 3 · 11 minutes · 3 points*
 #
 # Each stage of a pipeline works on one pass for one *tick*, a unit of time, and hands it to the next stage.
 # Ticks are counted from 0. Stage 0 takes passes from a queue, first come, first served. A *microbatch*, a
 # part of a training batch, is one pass; all of them wait in the queue at tick 0. Each **user** wants three
-# tokens, so three passes. The first waits at tick 0. A pass at the last stage at tick t yields a token; the
-# user's next pass joins the end of the queue and can start at t + 1.
+# tokens, so three passes. Every user's first pass waits at tick 0, in the order of the users. A pass at the
+# last stage at tick t yields a token; the user's next pass joins the end of the queue and can start at t + 1.
 #
 # | key of `pipe` (`pipeline` is your card) | what it says |
 # |---|---|
-# | `"idle"` | training, the *bubble*: the share of all stage-ticks, until the last microbatch has left, in which a stage has nothing to do |
-# | `"alone"` | one user alone: the list of the three ticks at which their tokens come |
+# | `"idle"` | training, the *bubble*: idle stage-ticks over all stage-ticks, counted until the last microbatch has left |
+# | `"alone"` | one user alone: the list of the three ticks at which its tokens come |
 # | `"full"` | the same for the first user, if as many users wait at tick 0 as there are stages |
 # | `"crowd"` | the same for the first user, if twice as many wait |
 
@@ -495,7 +497,7 @@ print(pipeline)
 # empty when the first user's pass joins it; with 2 * s users s others are before it.
 # </details>
 
-# %% exercise="schedule" provides=["pipe"] difficulty=3 minutes=6
+# %% exercise="schedule" provides=["pipe"] difficulty=3 minutes=11
 pipe = {}
 # pipe["idle"]                                a number
 # pipe["alone"], pipe["full"], pipe["crowd"]  lists of three ticks
@@ -563,17 +565,18 @@ for name, jobs in {"microbatches": [1] * pipeline["microbatches"], "alone": [3],
     print(grid(events, stages))
 
 # %% [markdown]
-# With as many users as stages the pipeline is full, and the machine makes that many times as many tokens. But
-# user `a` gets tokens at the same ticks as alone, and with twice as many users later. **Microbatches hide the
-# bubble from the machine. Nothing hides it from a user**: a token passes all stages, one after the other, and
-# the next token waits for it.
+# With as many users as stages, once the pipeline is full, the machine makes that many times as many tokens.
+# But user `a` gets tokens at the same ticks as alone, and with twice as many users later. **Microbatches hide
+# the bubble from the machine. Nothing hides it from a user**: a token passes all stages, one after the other,
+# and the next token waits for it.
 
 # %% [markdown]
 # ### Exercise 5 · Split your machine
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 8 minutes · 3 points*
 #
-# Your machine has up to eight ranks; its costs, in whole ticks, depend on your name.
+# Your machine has up to eight ranks; its costs depend on your name. Here a *tick* is a smaller unit of time
+# than in exercise 4: a stage takes many.
 
 # %%
 from inferlab.lab.kits.parallel.machines import RANKS, machine
@@ -592,8 +595,8 @@ print(MACHINE, "ranks:", RANKS)
 # Write `cost(plan, ranks, machine)`, which returns a tuple `(latency, interval)` in ticks:
 #
 # * **latency** is the time that one token of one user takes;
-# * **interval** is the time between two tokens, if there are always enough users. A pass carries one token
-#   of one user, and hops take no stage's time.
+# * **interval** is the time between two tokens of the machine, whoever gets them, with always enough users. A
+#   pass carries one token of one user, and hops take no stage's time.
 #
 # `plan` is `"TP"` or `"PP"`: with TP the ranks share each layer's compute evenly, with PP the ranks are
 # stages and share the layers evenly (fractions of a layer are allowed).
@@ -613,7 +616,7 @@ print(MACHINE, "ranks:", RANKS)
 # 1</code> hops, the interval is the work over ranks.
 # </details>
 
-# %% exercise="cost" provides=["cost", "chosen"] difficulty=2 minutes=7
+# %% exercise="cost" provides=["cost", "chosen"] difficulty=2 minutes=8
 def cost(plan, ranks, machine):
     """(latency, interval) of a token, in ticks."""
     work = machine["layers"] * machine["compute"]
@@ -666,24 +669,24 @@ with when_written("cost"):
 # %% [markdown]
 # ## 6 · Explain
 #
-# Explain one decode pass of one user, with the bundled model on two tensor-parallel ranks (the plan
-# `library` of section 3). In `state`, `axis` and `trade-off` you write short sentences, one a line, from the
-# tables below: an entry of `who`, a verb, then an entry from that verb's row and, if you like, entries of a
-# row `may follow`. An example: `the queries are halved on each rank`. In `bytes:` you type how many bytes one
-# rank puts into the all-reduces inside the layers, with a unit. Lines that begin with `#` are notes of your
-# own.
+# Explain one decode pass of one user, with the bundled model on two tensor-parallel ranks (the plan `library`
+# of section 3). `state`, `axis` and `trade-off` ask for two things each; the tables below say which. Write
+# short sentences, one a line: an entry of `who`, a verb, then an entry from that verb's row and, if you like,
+# entries of a row `may follow`. An example: `the queries are halved on each rank`. In `bytes:` you type how
+# many bytes one rank puts into the all-reduces inside the layers, with a unit. Lines that begin with `#` are
+# notes of your own.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 8 minutes · 4 points, one a field.* When you run the
+# *difficulty 2 of 3 · 10 minutes · 4 points, one a field.* When you run the
 # cell, it shows how it reads each line. That reading is graded when you hand in. One false sentence in a
 # field costs the field's point, so write only what you know. A line that the cell cannot read is judged by a
 # person.
 
-# %% explain="two-ranks" difficulty=2 minutes=8
+# %% explain="two-ranks" difficulty=2 minutes=10
 %%explain two-ranks
 # ### BEGIN SOLUTION
 # state: each rank computes a term of the sum from its own slices
@@ -743,8 +746,7 @@ check.score()
 #   summed.
 # * **More ranks are not always sooner.** More ranks mean less arithmetic for each, but the same number of
 #   exchanges, and a message of a few KiB is all latency.
-# * **The cache is split, too**, by key/value heads. If there are fewer heads than ranks, a plan must copy
-#   them or refuse.
+# * **The cache is split, too**, by key/value heads.
 #
 # Say it aloud, as in an interview: name the state object, the axis that changes, and the trade-off.
 

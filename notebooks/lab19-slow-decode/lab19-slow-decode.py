@@ -14,7 +14,7 @@
 # devices. Then you get a service whose answers are right and whose tokens take long. It has a hidden fault,
 # or only few users.
 #
-# **Time** 50 to 65 minutes · **Points** 16, of which 2 are practice (exercise 2) · **Reading**
+# **Time** 55 to 65 minutes · **Points** 16, of which 2 are practice (exercise 2) · **Reading**
 # [The decode is slow](../../handbook/lab19-slow-decode.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -58,7 +58,7 @@ served_model, served_tokenizer = (model, tokenizer) if on_cpu else load_language
 # | **compute-bound** | the matrix units | fewer positions (less padding), arithmetic in lower precision | a bigger batch |
 #
 # And a step serves only requests that have been let in: before the model a request needs the tokenizer, a
-# slot, and room in the cache. Each technique attacks one of these waits:
+# slot, and room in the cache. Each technique attacks one wait:
 #
 # | technique | attacks |
 # |---|---|
@@ -72,10 +72,10 @@ served_model, served_tokenizer = (model, tokenizer) if on_cpu else load_language
 #
 # ### Exercise 1 · "More than ten times the throughput"
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 9 minutes · 3 points*
 #
-# A vendor claims that factor for a model of Llama 3 8B's size. The next cell lists the techniques, one added
-# after the other, and the counts of a step with each:
+# A vendor claims more than ten times the throughput for a model of Llama 3 8B's size. The next cell lists the
+# techniques, one added after the other, and the counts of a step with each:
 
 # %%
 from inferlab.lab.kits.decode.roofline import call_cost
@@ -125,7 +125,7 @@ for entry in STACK:
 # entry before it: <code>zip(stack[first:], stack[first + 1:])</code>.
 # </details>
 
-# %% exercise="dissect" provides=["dissect"] difficulty=2 minutes=7
+# %% exercise="dissect" provides=["dissect"] difficulty=2 minutes=9
 def dissect(stack, baseline):
     """(name, factor against the entry before it) of every entry after the baseline."""
     def rate(entry):
@@ -214,7 +214,7 @@ for bound, seconds in bounds_here.items():
     print(f"   {bound:14} at least {1e3 * seconds:7.3f} ms")
 
 # %% [markdown]
-# Seconds are shown here, never graded. A model this small is launch-bound nearly everywhere. From here on,
+# Seconds are shown here, never graded. The bundled model is launch-bound nearly everywhere. From here on,
 # times are computed for a made-up accelerator, slow enough that our small model's decode is memory-bound on
 # it:
 
@@ -239,11 +239,13 @@ for call in [row for row in healthy.trace.rows() if row["level"] == 0][:4]:
 
 # %% [markdown]
 # A line of the first table is one call of the model. The lines below it show the tensors of the first calls.
-# Look at three places:
+# Look at four places:
 #
-# * **`positions` and `useful`**: `positions` counts what a call computes or attends to, in prefill the padded
-#   prompts, in decode each new token plus its padded cache. `useful` is the same without padding. A batch is
-#   padded to its longest, so a little waste is normal;
+# * **`waiting`** counts requests that are not let in yet, and **`cache used/reserved`** tokens: those in the
+#   cache, and those that room is reserved for;
+# * **`positions`**: in prefill, the tokens of the padded prompts. In decode, each new token and its padded
+#   cache. **`useful`** is the same without padding. A batch is padded to its longest, so a little waste is
+#   normal;
 # * **`weights`**: the same 23.6 MB in every line, for one sequence or four. That is what a batch shares;
 # * **`busy`**: 100% whenever the model runs. A monitor shows this number as "GPU utilization". It says that
 #   *some* kernel ran, not what the step waited for.
@@ -256,7 +258,7 @@ for call in [row for row in healthy.trace.rows() if row["level"] == 0][:4]:
 
 # %% jupyter={"source_hidden": true}
 from inferlab.lab import show_source
-from transformers.models.llama.modeling_llama import LlamaMLP, LlamaRMSNorm
+from transformers.models.llama.modeling_llama import LlamaRMSNorm
 
 show_source(
     LlamaRMSNorm.forward,
@@ -268,17 +270,6 @@ show_source(
             "Three: add, rsqrt, multiply. The host spends longer starting them than the device doing them.",
         "return self.weight * hidden_states.to(input_dtype)":
             "One or two more. A fused norm is a single kernel; torch.compile writes one.",
-    },
-    checked="5.24.0",
-)
-
-# %% jupyter={"source_hidden": true}
-show_source(
-    LlamaMLP.forward,
-    {
-        "down_proj = self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))":
-            "Five launches, and three of them read a weight: with one token, "
-            "megabytes for a vector; with four tokens the same megabytes.",
     },
     checked="5.24.0",
 )
@@ -437,10 +428,10 @@ check.score()
 # %% [markdown]
 # ### Exercise 4 · Your service
 #
-# *difficulty 3 of 3 · 11 minutes · 4 points*
+# *difficulty 3 of 3 · 13 minutes · 4 points*
 #
-# This service has one fault, which depends on your name (one of six is only too few users). The answers are
-# the same:
+# This service has one fault, which depends on your name. (One of the six cases is no fault: too few users.)
+# The answers are the same:
 
 # %%
 from inferlab.lab.kits.service.text_service import suspect
@@ -465,13 +456,13 @@ with when_written("measures", "bounds"):
 # | `"launch"` | the host cannot start kernels fast enough | `regime` | `"launches"` |
 # | `"memory"` | no mistake, but few users: all requests decode together, too few for one reading of the weights | `waiting` | `"precision"` |
 #
-# Write two lines of `diagnose()`: your service's `fault`, and `order`, a list of remedies in the order in
-# which you would try them. The last two columns of the table stand in `PROOF`.
+# Write two things in `diagnose()`: your service's `fault`, and `order`, the list of remedies in the order in
+# which you would try them. Constants will do. The last two columns of the table stand in `PROOF`.
 #
 # The order follows a rule. Begin with the remedy of the fault. Then come the remedies of the default order
 # `"batching"`, `"cache"`, `"precision"`, `"speculation"` that are not in the list yet. There is one
-# exception: if in the whole run no request ever waits, more slots and more room help nobody. Then
-# `"batching"` and `"cache"` go to the end, in this order. (Requests that are blocked by a full cache or a
+# exception. If no request ever waits in the whole run, more slots and more room help nobody, and `"batching"`
+# and `"cache"` go to the end, in this order. (Requests that are blocked by a full cache or a
 # slow tokenizer count as waiting.)
 #
 # <details><summary>Hint 1: a nudge</summary>
@@ -489,7 +480,7 @@ with when_written("measures", "bounds"):
 # order without it. If <code>waiting</code> is 0, precision and speculation come before the other two.
 # </details>
 
-# %% exercise="diagnosis" provides=["diagnose"] difficulty=3 minutes=11
+# %% exercise="diagnosis" provides=["diagnose"] difficulty=3 minutes=13
 PROOF = {"batch": ("sequences", "batching"), "cache": ("cache_use", "cache"),
          "padding": ("useful", "padding"), "tokenizer": ("idle", "tokenizer"),
          "launch": ("regime", "launches"), "memory": ("waiting", "precision")}
@@ -556,18 +547,19 @@ attribution(part_times(step.rows()), {"healthy": waits(healthy.rows, CARD), "you
 # waits longest for weights, launch for launches, padding for arithmetic, tokenizer for the
 # tokenizer.](../../handbook/figures/lab19-waits.svg)
 #
-# *From the handbook.* The healthy service and all six faults, with the same questions and answers. (`memory`
+# *From the handbook.* The healthy service and the six cases, with the same questions and answers. (`memory`
 # serves only two users.) Which looks like yours?
 
 # %% [markdown]
 # ### More devices: pipeline or tensor parallel?
 #
-# One device is too slow, so a team adds three. Eight users wait for tokens, and a pass takes the same ticks
+# One device is too slow, so a team adds more. Eight users wait for tokens, and a pass takes the same ticks
 # for any number of them, because the time goes into reading the weights. With tensor parallelism (TP) each
 # rank does its share of every layer, and a layer needs two all-reduces; all users share each pass. With a
 # pipeline (PP) a pass goes through all layers, with a hop between neighboring stages, and the users form as
-# many groups as there are stages. On slow links a step of an all-reduce takes 40 times as long. Which plan
-# gives a user's token sooner on the fast links, which on the slow ones? Say it before you run the cell.
+# many groups as there are stages. On slow links a hop and a step of an all-reduce take 40 times as long.
+# Which plan gives a user's token sooner on the fast links, which on the slow ones? Say it before you run the
+# cell.
 
 # %% tags=["demo"]
 from inferlab.lab.kits.parallel.machines import RANKS, machine
@@ -582,7 +574,8 @@ def latency_of(plan, ranks, one):
 
 
 box = machine(lab.variant(16))
-for links, one in {"fast links": box, "slow links": {**box, "step": 40 * box["step"]}}.items():
+slow = {**box, "step": 40 * box["step"], "hop": 40 * box["hop"]}
+for links, one in {"fast links": box, "slow links": slow}.items():
     for plan in ("TP", "PP"):
         ticks = {n: latency_of(plan, n, one) for n in RANKS[1:]}
         print(links, plan, *(f"{n} ranks: {t:.0f} ticks, {8000 / t:.2f} tokens in 1,000 ticks;"
@@ -592,19 +585,20 @@ for links, one in {"fast links": box, "slow links": {**box, "step": 40 * box["st
 # In training a pipeline is filled with microbatches that do not wait for one another. Here a user's next
 # token waits for this one, so every user gets one token in each latency, and the plan with the smaller
 # latency also has the larger rate. On fast links that is TP, until the steps of its rings, which grow with
-# the ranks, cost more than the arithmetic that they save. On the slow links here it never wins. Hence the
+# the ranks, cost more than the reading that they save. On the slow links here it never wins: it has two
+# all-reduces in each layer, the pipeline one hop for each border of two stages. Hence the
 # usual mix: TP on fast links, PP between machines. (If arithmetic counts, as in a prefill, a pass gets longer
 # with its users, and a pipeline has the better rate.)
 
 # %% [markdown]
 # ## 6 · Explain
 #
-# Explain the **healthy** service of section 3, on the accelerator `CARD`. In `state`, `axis` and `trade-off`
-# you write short sentences, one a line, from the tables below: an entry of `who`, a verb, then an entry from
-# that verb's row and, if you like, entries of a row `may follow`. An example: `the layers stay the same in
-# each step`. In `first:` you type one remedy: what to try first in a service whose monitor shows 100%
-# utilization, whose decode steps have 1 sequence, and in which 7 requests wait for the only slot. Lines that
-# begin with `#` are notes of your own.
+# Explain the **healthy** service of section 3, on the accelerator `CARD`. `state`, `axis` and `trade-off` ask
+# for two things each; the tables below say which. Write short sentences, one a line: an entry of `who`, a
+# verb, then an entry from that verb's row and, if you like, entries of a row `may follow`. An example: `the
+# caches of a step grow`. In `first:` you type one remedy: what to try first in a service whose monitor shows
+# 100% utilization, whose decode steps have 1 sequence, and in which 7 requests wait for the only slot. Lines
+# that begin with `#` are notes of your own.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
