@@ -51,7 +51,7 @@ def numbers() -> dict[str, str]:
         "prefill, W8": f"| prefill, 4,096 tokens | {gain(1, PROMPT, COLUMNS, ROWS, 16, 8):.2f} "
                        f"| {gain(1, PROMPT, COLUMNS, ROWS, 8, 8):.2f} |",
         "keys, one": f"{gain(8, 4, 128, PROMPT, 16, 8):.2f} times with one sequence",
-        "keys, 64": f"{gain(64 * 8, 4, 128, PROMPT, 16, 8):.2f} times with 64",
+        "keys, 512": f"{gain(512 * 8, 4, 128, PROMPT, 16, 8):.2f} times with 512",
     }
 
 

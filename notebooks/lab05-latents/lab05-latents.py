@@ -39,8 +39,8 @@ vae = pipe.vae
 # %% [markdown]
 # ## 1 · Goal and mental model
 #
-# After this lab you can say what a latent is and what it is not, and what happens to a picture and a mask that
-# enter a pipeline.
+# After this lab you can say what a latent is and what it is not, and what happens to a picture and a mask
+# that enter a pipeline.
 #
 # A VAE is two networks, an encoder and a decoder. VAE and denoiser must agree on four things. We call them
 # the **contract**:

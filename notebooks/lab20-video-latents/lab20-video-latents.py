@@ -397,8 +397,8 @@ check.score()
 # *difficulty 2 of 3 · 7 minutes · 3 points*
 #
 # A clip can have too many tokens in one attention, or too large tensors in one decoder call. `chunk_bytes`
-# gives the bytes of the largest tensor that a layer of the bundled decoder returns. A *tile* is a square part of the picture, decoded apart through all latent frames; its
-# side is given in pixels.
+# gives the bytes of the largest tensor that a layer of the bundled decoder returns. A *tile* is a square part
+# of the picture, decoded apart through all latent frames; its side is given in pixels.
 
 # %%
 def chunk_bytes(frames, height, width):

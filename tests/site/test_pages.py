@@ -93,6 +93,7 @@ def test_a_lab_goes_from_its_section_to_its_notebook_and_on(site, tab):
     page = tab().open("handbook/lab13-kv-cache.html")
     page.click("nav.steps >> text=Do")
     assert page.url.endswith("labs/lab13-kv-cache.html")
+    page.wait_for_load_state()
     assert "raise NotImplementedError()" in page.inner_text("article")
     with page.expect_download() as got:
         page.click("nav.steps >> text=Download")
