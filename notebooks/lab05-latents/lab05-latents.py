@@ -390,7 +390,8 @@ filmstrip([shown(found[0]) for found in results.values()], [*results],
           "Each tile is normalized by its own mean", size=2.2)
 
 # %% [markdown]
-# Same shapes, other values. Decoded whole, both scenes share the means inside the decoder, and the halves come
+# Same shapes, other values. Decoded whole, both scenes share the means inside the decoder, and the halves
+# come
 # out closer to each other. In tiles, each tile has means of its own, and the halves stay further apart. (With
 # another VAE the tiles may be farther from the picture. This one was trained on a tile's size.)
 
@@ -626,7 +627,8 @@ filmstrip([shown(x[0]) for x in edited.values()], [*edited], "Latents, edited li
 
 # %% [markdown]
 # A move by whole places works: a place means the same wherever it is. The other edits lose about ten
-# decibels. A place describes 8x8 pixels, also the direction of an edge in them. If you mirror the places, each
+# decibels. A place describes 8x8 pixels, also the direction of an edge in them. If you mirror the places,
+# each
 # of them still describes its old edge.
 
 # %% [markdown]
