@@ -66,7 +66,7 @@ from inferlab.lab.explain import named
 
 check.slot(lambda: named(check.explanation("the-loop"), "hooks", {
     "init_noise_sigma": "init_noise_sigma", "scale_model_input": "scale_model_input",
-    "step": "step set_timesteps timesteps", "": "and pipe scheduler the",
+    "step": "step set_timesteps timesteps", "": "and pipe scheduler",
 }, {
     "init_noise_sigma": "",
     "scale_model_input": "",

@@ -391,9 +391,8 @@ filmstrip([shown(found[0]) for found in results.values()], [*results],
 
 # %% [markdown]
 # Same shapes, other values. Decoded whole, both scenes share the means inside the decoder, and the halves
-# come
-# out closer to each other. In tiles, each tile has means of its own, and the halves stay further apart. (With
-# another VAE the tiles may be farther from the picture. This one was trained on a tile's size.)
+# come out closer to each other. In tiles, each tile has means of its own, and the halves stay further apart.
+# (With another VAE the tiles may be farther from the picture. This one was trained on a tile's size.)
 
 # %% [markdown]
 # ### Exercise 3 · A colleague's inpainting
@@ -628,8 +627,7 @@ filmstrip([shown(x[0]) for x in edited.values()], [*edited], "Latents, edited li
 # %% [markdown]
 # A move by whole places works: a place means the same wherever it is. The other edits lose about ten
 # decibels. A place describes 8x8 pixels, also the direction of an edge in them. If you mirror the places,
-# each
-# of them still describes its old edge.
+# each of them still describes its old edge.
 
 # %% [markdown]
 # ### A wrong scale

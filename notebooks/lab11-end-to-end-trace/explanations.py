@@ -70,7 +70,7 @@ from inferlab.lab.explain import named
 
 check.slot(lambda: named(check.explanation("whole-run"), "length", {
     "set_timesteps": "set_timesteps", "unet": "unet", "step": "step", "another": "vae text_encoder",
-    "": "pipe scheduler num_inference_steps 4 the",
+    "": "pipe scheduler num_inference_steps 4",
 }, {
     "set_timesteps": "",
     "unet": "the UNet runs as often as it is called: the scheduler laid out the loop",

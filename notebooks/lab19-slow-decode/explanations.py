@@ -59,7 +59,7 @@ check.slot(lambda: named(check.explanation("slow-decode"), "first", {
     "speculation": "speculation speculative draft decoding",
     "launches": "launch launches compile compiling compilation graph graphs cuda",
     "compute": "faster bigger more gpu gpus",
-    "": "a the first",
+    "": "a first",
 }, {
     "batching": "",
     "speculation": "speculation first: it is the last of the default order, and here seven requests wait for "

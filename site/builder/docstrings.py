@@ -4,11 +4,12 @@ become lists."""
 from __future__ import annotations
 
 import re
-from html import escape
 from itertools import groupby
 from typing import Any
 
 from sphinx.application import Sphinx
+
+from .templates import code
 
 GLUED = re.compile(r"(?<!`)(`[^`]+`)(?=\w)")
 """A name in backticks with a letter behind it, such as a plural's."""
@@ -26,11 +27,6 @@ def as_list(table: list[str]) -> str:
             rows[-1][1] += f" {line.strip()}"
     html = "".join(f"<dt>{code(name)}</dt><dd>{code(meaning)}</dd>" for name, meaning in rows)
     return f'<dl class="fields">{html}</dl>'
-
-
-def code(text: str) -> str:
-    """The text as HTML, with what stands in backticks as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def kept(lines: list[str]) -> list[str]:

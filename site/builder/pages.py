@@ -23,6 +23,7 @@ from inferlab.grading.course import Course
 from inferlab.lab.cards.deck import load_cards
 
 from .plots import with_plots
+from .templates import code
 
 LINE = re.compile(r"^\| \[[^\]]+\]\((?P<page>[\w-]+)\.md\) \| [^|]+ \| (?P<line>.+) \|$", re.M)
 MYTH = re.compile(r'^- \*\*"(?P<claim>.+?)"\*\* (?P<truth>.+?)(?=\n- \*\*|\n\n|\Z)', re.M | re.S)
@@ -210,8 +211,7 @@ def details(question: str, answer: str, more: str = "") -> str:
 
 def marked(text: str) -> str:
     """The few marks that cards and misunderstandings use, as HTML: code, bold, emphasis, links' words."""
-    text = escape(" ".join(text.split()), quote=False)
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
+    text = code(" ".join(text.split()))
     text = NAME.sub(r"<code>\g<0></code>", text.replace("alpha_bar", "ᾱ"))
     text = re.sub(r"\*\*(.+?)\*\*", r"<strong>\1</strong>", text)
     text = re.sub(r"(?<![\w*])\*([^*]+)\*(?!\w)", r"<em>\1</em>", text)

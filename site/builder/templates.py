@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from html import escape
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -20,6 +22,11 @@ _TEMPLATES = Environment(
 def filled(template: str, /, **values: Any) -> str:
     """The template with these values, as HTML. Raises `jinja2.UndefinedError` where one is missing."""
     return _TEMPLATES.get_template(f"{template}.html").render(**values)
+
+
+def code(text: str) -> str:
+    """The text as HTML, with what stands in backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
 
 
 def raw(html: str) -> str:

@@ -192,13 +192,13 @@ function drawDifferences() {
   panel.hidden = !state.second;
   if (!state.second) return;
   const all = differences(state.trace, state.second);
-  const rows = [];
+  const found = new Map();
   for (const row of all) { // what differs in the same way in every step is one line
     const same = [row.key.replace(/ #\d+$/, ""), row.what, row.first, row.second].join("\n");
-    const before = rows.find((one) => one.same === same);
-    if (before) before.times += 1;
-    else rows.push({ ...row, same, times: 1 });
+    if (found.has(same)) found.get(same).times += 1;
+    else found.set(same, { ...row, times: 1 });
   }
+  const rows = [...found.values()];
   get(".differences h2").textContent = `${all.length.toLocaleString("en-US")} differences to ${state.second.label || state.second.file || state.second.title}`;
   const body = get(".differences tbody");
   body.replaceChildren(...rows.slice(0, 500).map((row) => {

@@ -153,7 +153,7 @@ def _exchange_streams(transformer: Any) -> None:
 
 
 def _drop_pooled(transformer: Any) -> None:
-    """A hook on one of the embedders that are summed to modulate the blocks: it adds nothing."""
+    """A hook on the embedder of the pooled text: it adds nothing to what modulates the blocks."""
     embedder = transformer.time_text_embed.text_embedder
     embedder.register_forward_hook(lambda module, args, output: torch.zeros_like(output))
 
