@@ -399,8 +399,8 @@ for how, dtype in {"float16": torch.float16, "float32, then cast": torch.float32
 #
 # **The loader compares names and shapes, and nothing else.** It refuses an entry that changes a shape, and
 # lets through a wrong one that changes none. A colleague has "cleaned up" a copy of the bundled folder. It
-# opens without a warning, and it draws. Which line is wrong depends on your `LEARNER`. (From here on: the
-# bundled model, on the CPU.)
+# opens without a warning, and it draws. Which line is wrong depends on your `LEARNER`. (In this exercise:
+# the bundled model, on the CPU.)
 
 # %%
 from inferlab.lab.kits.pipelines.misconfigured import config_differences, misconfigured, with_entries
@@ -498,7 +498,8 @@ print("different, in the order of the run:", *differences[:4], "...")
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# Which file does the owner of the first different boundary read? Only that file's entries have to be tried.
+# Which file does the owner of the first different boundary read (for inputs of the UNet: the scheduler)? Only
+# that file's entries have to be tried.
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>

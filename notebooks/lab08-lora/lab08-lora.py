@@ -178,8 +178,8 @@ for boundary in beside.find(f"unet.{LAYER}*")[:8]:
           *boundary.inputs.values(), "->", boundary.outputs)
 
 # %% [markdown]
-# This is one call of this projection. Each text token, 192 numbers, goes through `base_layer` (the old `to_k`
-# with its `W`) and through each adapter: down to 4 numbers, and up to 144. Now the same run, fused:
+# This is one call of this projection. Each text token goes through `base_layer` (the old `to_k` with its `W`)
+# and through each adapter: down to 4 numbers, and up to `W`'s. Now the same run, fused:
 
 # %%
 pipe.fuse_lora()
@@ -195,7 +195,7 @@ for difference in beside.diff(fused):
 # The calls of the factors are gone, and no new call replaces them: `W` has the same shape and other values.
 # The factors are still in memory.
 #
-# **Reconcile.** The next cell makes the unfused run again and counts the calls of all projections. Compare
+# **Reconcile.** The next cell makes the unfused run again and counts the calls of all factors. Compare
 # `forecast(3, [1.0, 0.5], 4, [tuple(w.shape) for w in bare.values()], False)`.
 
 # %% tags=["demo"]
@@ -244,8 +244,8 @@ show_source(
 )
 
 # %% [markdown]
-# `set_adapters` sets only this `scaling`, a number. No matrix changes, fused or not. Fusing adds the product
-# of the factors, times `scaling`, to `W`.
+# `set_adapters` says which adapters are active, and sets their `scaling`, a number. No matrix changes, fused
+# or not. Fusing adds the product of the factors, times `scaling`, to `W`.
 
 # %% [markdown]
 # ## 5 · Build
@@ -371,8 +371,8 @@ for moment, act in (("fused", pipe.fuse_lora), ("fused and taken out", pipe.unfu
 put_back()
 
 # %% [markdown]
-# `(W + d) - d` is exactly `W` only if `W + d` needed no rounding. In float16 and bfloat16 more is lost. For
-# the same reason `(W + a) + b` and `(W + b) + a` may differ in bits.
+# `(W + d) - d` is sure to be `W` only if `W + d` needed no rounding. In float16 and bfloat16 more is lost.
+# For the same reason `(W + a) + b` and `(W + b) + a` may differ in bits.
 
 # %% [markdown]
 # ### Exercise 3 · A service that keeps its adapters fused

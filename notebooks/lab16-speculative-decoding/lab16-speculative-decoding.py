@@ -52,7 +52,7 @@ for name, model in (("target", target), ("draft", draft)):
 # | the **draft** | the text so far | $\gamma$ tokens, one after the other, each sampled from its distribution $q$ | $\gamma$ passes |
 # | the **target** | all $\gamma$ tokens at once | its distribution $p$ at $\gamma + 1$ positions | **one** pass |
 # | the **rule** | $p$, $q$, the tokens, random numbers | the first $n \le \gamma$ tokens, and one more | once; no model runs |
-# | the **cache** | | drops the $\gamma - n$ rejected positions | one crop |
+# | the **cache** | | drops the $\gamma - n$ rejected positions | one crop of each model's |
 #
 # A *pass* is one call of a model. In a decode step a large model spends its time on reading weights and a
 # small one on launching kernels, not on arithmetic. So a pass over five positions takes hardly longer than a
@@ -391,9 +391,8 @@ with when_written("verify"):
 #
 # *difficulty 3 of 3 · 8 minutes · 3 points*
 #
-# Three decoders, `A`, `B` and `C`, run rounds with one drafted token. All three write fluent text. One
-# follows the exact rule, and the other two follow two of the four other rules. Which decoder follows which
-# rule depends on your name. These are the five rules:
+# Three decoders, `A`, `B` and `C`, run rounds with one drafted token. One follows the exact rule, and the
+# other two follow two of the four other rules. Which decoder follows which rule depends on your name. These are the five rules:
 #
 # | rule | what it does |
 # |---|---|

@@ -148,7 +148,7 @@ cached.table(level=2)
 # %% [markdown]
 # Read the table at three places:
 #
-# * **`transformer`** runs in every step. The pipeline and the scheduler do not know about the cache;
+# * **`transformer`** runs in every step. The pipeline calls it as if there were no cache;
 # * **the attention of block 0** runs in every step, too. The decision is made from this block's output;
 # * **all other attentions** are missing in some steps.
 #
@@ -372,7 +372,7 @@ pictures_over_curve({step: decoded(one_skipped[step]) for step in (2, STEPS // 2
 
 # %% [markdown]
 # In an early step the picture is not decided yet, and all later steps build on the mistake. No step comes
-# after the last one to correct its error. So late steps do matter.
+# after the last one to correct its error. So the last step does matter.
 #
 # Next, the same thresholds for two prompts, one run for each threshold and prompt:
 

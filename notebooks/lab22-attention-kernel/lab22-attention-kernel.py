@@ -438,7 +438,7 @@ with when_written("one_pass", "join"):
 
 # %%
 def colleague_step(top, total, out, scores, v):
-    """One more block: `scores` (heads, queries, n), `v` (heads, n, width). Returns the three states."""
+    """One more block: `scores` (heads, queries, n), `v` (heads, n, width). Returns the new state."""
     new = torch.maximum(top, scores.amax(-1, keepdim=True))
     weights = (scores - new).exp()
     more = total * (top - new).exp() + weights.sum(-1, keepdim=True)
