@@ -392,7 +392,7 @@ with when_written("verify"):
 # *difficulty 3 of 3 · 8 minutes · 3 points*
 #
 # Three decoders, `A`, `B` and `C`, run rounds with one drafted token. One follows the exact rule, and the
-# other two follow two of the four other rules. Which decoder follows which rule depends on your name. These are the five rules:
+# other two follow two of the four other rules. Which decoder follows which rule depends on your name.
 #
 # | rule | what it does |
 # |---|---|
