@@ -1,14 +1,14 @@
 """The instructor's side: building labs, collecting hand-ins, grading in a sandbox, review and reports.
 
-How a file that a learner handed in becomes marks and a page of feedback, in 15 modules. Each stop names what
-to read in it:
+How a file that a learner handed in becomes marks and a page of feedback, in 15 stops. A stop is one module to
+read, and says what to read in it; modules named after it in passing only help:
 
 1.  `inferlab/commands/marking.py` has the three commands of this way: `collect`, `grade` and `feedback`.
 
 `inferlab collect moodle.zip` puts notebooks into `submitted/`:
 
-2.  `collecting/collect.py` (`collect`) goes through the files. `_place_one` asks stops 4 to 6 about each
-    file, which is kept in `collected/` (by `kept.py`). `_put_latest` puts each learner's latest into
+2.  `collecting/collect.py` (`collect`) goes through the files. `_identify_one` asks stops 4 to 6 about each
+    file, which is kept in `collected/` (`kept.py`). `_put_latest` puts each learner's latest into
     `submitted/`, with its time in `timestamp.txt`.
 3.  `collecting/incoming.py` finds the files in the folder or zip, with the time that the zip gives each.
 4.  `collecting/identify.py` tells which lab a file is of (`which_lab`), whose it is (`whose`) and when it was
@@ -19,11 +19,12 @@ to read in it:
 
 `inferlab grade LAB` runs what lies in `submitted/` and writes marks:
 
-7.  `gradebook/batch.py` (`grade_lab`, then `Batch.rows`) takes one learner's file after another: stops 5 and
-    6 again where the file was not collected, then 8 to 14.
-8.  `running/host.py` (`execute`) pairs a fresh kernel with a process of the grader's. `Results` keeps what
-    came of it. A result that is there already is used as it is: go on at stop 13, or, where it is recorded as
+7.  `gradebook/batch.py` (`grade_lab`, then `Batch.rows`) takes one learner's file after another: stop 5 again
+    for the job, stop 6 again where the file was not collected or has changed since, then 8 to 14. A result
+    that is there already is used as it is (`Batch._begin`): go on at stop 13, or, where it is recorded as
     well, nothing is left to do.
+8.  `running/host.py` (`execute`) pairs a fresh kernel with a process of the grader's. `Results` keeps what
+    came of it.
 9.  `running/grader.py` is the grader's process: `grade` runs the cells and tests in order, `run_test` one
     test cell.
 10. `running/remote.py` asks the kernel for what a cell showed, and for the learner's functions and values.

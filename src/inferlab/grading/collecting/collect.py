@@ -1,8 +1,9 @@
 """Lays out `submitted/<learner>/<lab>/<lab>.ipynb` from whatever was handed in, and says what it did with
 every file.
 
-`collect` goes through the files. `_place_one` reads each and asks `identify` which lab it is of, whose it is
-and when it came. `_put_latest` puts the latest of each learner's notebooks into `submitted/`, with its time.
+`collect` goes through the files. `_identify_one` reads each and asks `identify` which lab it is of, whose it
+is and when it came. `_put_latest` puts the latest of each learner's notebooks into `submitted/`, with its
+time.
 
 Every file whose bytes could be read is kept in `collected/` exactly as it came, apart from those that are
 ignored. A file whose learner or lab cannot be told is held: a person decides, and the report says why. A file
@@ -91,7 +92,7 @@ def _collect(rules: Rules, items: Iterable[Incoming]) -> CollectReport:
     for item in items:
         line = FileLine(item.label, "held", received=item.received.isoformat(timespec="seconds"))
         report.lines.append(line)
-        candidate = _place_one_safely(rules, item, line)
+        candidate = _identify_one_safely(rules, item, line)
         if candidate is not None:
             candidates.setdefault((line.learner, line.lab), []).append(candidate)
     for (learner, name), files in sorted(candidates.items()):
@@ -106,11 +107,11 @@ def _collect(rules: Rules, items: Iterable[Incoming]) -> CollectReport:
     return report
 
 
-def _place_one_safely(rules: Rules, item: Incoming, line: FileLine) -> Candidate | None:
-    """`_place_one`, which here stops no other file: where it fails, this file is kept and held, and its line
-    says so."""
+def _identify_one_safely(rules: Rules, item: Incoming, line: FileLine) -> Candidate | None:
+    """`_identify_one`, which here stops no other file: where it fails, this file is kept and held, and its
+    line says so."""
     try:
-        return _place_one(rules, item, line)
+        return _identify_one(rules, item, line)
     except Exception as error:  # noqa: BLE001 - said in the report; one file must never stop the others
         line.status = "held"
         line.notes.append(f"could not be placed ({type(error).__name__}: {clean_name(str(error))}); a fault "
@@ -121,7 +122,7 @@ def _place_one_safely(rules: Rules, item: Incoming, line: FileLine) -> Candidate
         return None
 
 
-def _place_one(rules: Rules, item: Incoming, line: FileLine) -> Candidate | None:
+def _identify_one(rules: Rules, item: Incoming, line: FileLine) -> Candidate | None:
     """Find out what one file is: its lab, its learner and its time. The file is kept in `collected/`.
 
     Gives a candidate for `submitted/`, or `None` where something cannot be told; the line then says what.
@@ -131,7 +132,7 @@ def _place_one(rules: Rules, item: Incoming, line: FileLine) -> Candidate | None
         return None
     raw = _read_one(rules, item, line)
     parts = (*item.parts[:-1], without_prefix(item.name))
-    owner = whose(parts, raw, rules.roster, line.lab, item.listed, item.account)
+    owner = whose(parts, raw, rules.roster, line.lab, item.entry, item.account)
     given = rules.assigned.get(item.label)
     if given is not None:
         owner.id, owner.problem = given, ""
@@ -189,16 +190,16 @@ def _put_latest(course: Course, learner: str, lab: str, files: list[Candidate]) 
         why = "is later" if other.received < latest.received else "came at the same time: look which counts"
         other.line.notes.append(f"the same file as {latest.line.file}" if same
                                 else f"kept, not used: {latest.line.file} {why}")
-    first: dict[str, Any] = {
+    placed: dict[str, Any] = {
         "sha256": submission.digest, "received": latest.received.isoformat(),
         "listed": latest.listed is not None, "release": submission.lab.release,
         "placed": digest_of(dumps(submission.notebook).encode()), "notes": submission.notes,
         "platforms": latest.platform}
     if target.exists():
-        note = compared(course, latest, first)
+        note = compared(course, latest, placed)
     else:
         latest.count(latest.received, "collected")
-        note = first
+        note = placed
     if note is None:
         return
     fresh = target.parent.with_name(f".{lab}.new")

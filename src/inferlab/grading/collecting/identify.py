@@ -91,21 +91,21 @@ def named_otherwise(file: str, lab: str, released: dict[str, CourseLab]) -> str:
 
 # -- whose -----------------------------------------------------------------------------------------
 def whose(parts: tuple[str, ...], raw: RawNotebook | None, roster: Roster, lab: str = "",
-          listed: Heard | None = None, account: str = "") -> Owner:
+          entry: Heard | None = None, account: str = "") -> Owner:
     """Who handed in a file.
 
     Args:
         parts: the pieces of its path; the file's name comes last.
         raw: the notebook in it; `None` where it could not be read.
         lab: the lab that it is of; its name in a file's name is no learner's.
-        listed: what the platform's own list says of the file; `None` where there is none.
+        entry: what the platform's own list says of the file; `None` where there is none.
         account: the system account that the file belongs to. It counts in nbgrader's exchange, where
             everybody can make a folder of any name; "" elsewhere.
     """
     owner = Owner(None)
     said: dict[str, str] = {}
     unknown, group = "", set[str]()
-    for n, heard in enumerate(platforms_say(parts, listed)):
+    for n, heard in enumerate(platforms_say(parts, entry)):
         identity, name = _first(roster, heard.names)
         owner.received = owner.received if n else heard.received
         if identity:
@@ -154,13 +154,13 @@ def whose(parts: tuple[str, ...], raw: RawNotebook | None, roster: Roster, lab: 
     return owner
 
 
-def platforms_say(parts: tuple[str, ...], listed: Heard | None = None) -> list[Heard]:
-    """What a platform's own list (`listed`) and the pieces of a path say of a file, the outermost first.
+def platforms_say(parts: tuple[str, ...], entry: Heard | None = None) -> list[Heard]:
+    """What a platform's own list (`entry`) and the pieces of a path say of a file, the outermost first.
 
     Only the first can be trusted to be the platform's: it writes the outermost folder and the beginning of a
     file's name. The learner may have chosen the rest: a file in that folder, a file in a zip, a name's end.
     """
-    return [*([listed] if listed else []), *(said for part in parts for said in said_by(part))]
+    return [*([entry] if entry else []), *(said for part in parts for said in said_by(part))]
 
 
 def _first(roster: Roster, names: Sequence[str]) -> tuple[str | None, str]:

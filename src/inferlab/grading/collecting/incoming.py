@@ -42,7 +42,7 @@ class Incoming:
         problem: why it cannot be used; "" when it can.
         ignored: whether nobody hands in such a file: a checkpoint, or a file that a desktop or a platform
             made for itself.
-        listed: what a list that the platform put beside the file says of it; `None` where there is none.
+        entry: what a list that the platform put beside the file says of it; `None` where there is none.
         account: the system account that it belongs to on this machine; "" for a file in a zip.
     """
 
@@ -52,7 +52,7 @@ class Incoming:
     received: datetime
     problem: str = ""
     ignored: bool = False
-    listed: Heard | None = None
+    entry: Heard | None = None
     account: str = ""
 
     @property
@@ -76,9 +76,9 @@ def incoming(path: Path) -> Iterator[Incoming]:
             yield replace(item, data=None, ignored=not problem, problem=problem)
             continue
         submitters = lists.about(item.parts)
-        for listed in submitters:
-            who = f" ({clean_name(listed.names[0])})" if len(submitters) > 1 else ""
-            yield replace(item, listed=listed, label=item.label + who)
+        for entry in submitters:
+            who = f" ({clean_name(entry.names[0])})" if len(submitters) > 1 else ""
+            yield replace(item, entry=entry, label=item.label + who)
         if not submitters:
             yield item
 

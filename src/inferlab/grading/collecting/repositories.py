@@ -85,7 +85,7 @@ def from_git(repositories: Iterable[Repository], lab: str, due: Callable[[str], 
                 yield from _notebooks(Path(folder) / "r.git", repository, lab, due(repository.learner))
             except GitError as error:
                 yield Incoming(f"{repository.learner}: {repository.shown}", (), None, datetime.now(UTC),
-                               str(error), listed=Heard("git", (repository.learner,)))
+                               str(error), entry=Heard("git", (repository.learner,)))
 
 
 def _notebooks(clone: Path, repository: Repository, lab: str, due: datetime | None) -> Iterator[Incoming]:
@@ -110,7 +110,7 @@ def _notebooks(clone: Path, repository: Repository, lab: str, due: datetime | No
         label = f"{repository.learner}: {clean_name(name)} ({commit[:10]})"
         problem = LINK if mode == "120000" else too_large(size, MAX_FILE) if size > MAX_FILE else ""
         data = None if problem else _git("-C", str(clone), "cat-file", "blob", digest)
-        yield Incoming(label, PurePosixPath(name).parts, data, time, problem, listed=said)
+        yield Incoming(label, PurePosixPath(name).parts, data, time, problem, entry=said)
 
 
 def _entry(line: bytes) -> tuple[str, str, int, str]:

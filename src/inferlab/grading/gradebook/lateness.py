@@ -46,7 +46,8 @@ class Allowance:
         deadline: the learner's own deadline, with extension and free days.
         late: how long after that they handed in.
         free_days: how many free days this lab has used up.
-        share: the share (0 to 1) of what was earned that is lost.
+        share: the share (0 to 1) of what was earned that is lost. `inferlab late` prints it; the penalty in
+            the gradebook is made by `record.set_penalty`.
     """
 
     deadline: datetime

@@ -26,7 +26,7 @@ from .decisions import answers, decisions, keep_decisions, standing
 CHECK_DATA = "application/vnd.inferlab.check+json"
 """The kind of output that has a check's `score` and `parts` as data. The page of feedback is made from it."""
 FAULT = "This test did not work. Your instructor has been told and will look at it."
-"""What a learner is told of a test that failed by itself."""
+"""What the graded notebook says where a test failed by itself. The page of feedback has its own words."""
 DAY = timedelta(days=1)
 
 

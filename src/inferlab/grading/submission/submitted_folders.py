@@ -41,7 +41,8 @@ class SubmittedFolder:
 
 
 def submitted_folders(course: Course, lab: str) -> list[SubmittedFolder]:
-    """Learner -> hand-in of a lab, also where only something under another name was seen."""
+    """What each learner handed in of a lab, in the order of their names, also where only something
+    under another name was seen."""
     top, found = course.root / "submitted", []
     for name in sorted(_names(top, most=None)):
         if name.startswith("."):
@@ -114,7 +115,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _age(path: Path, graded: Path) -> str:
-    """" (newer)" for a file that was changed after the one that is graded."""
+    """Says " (newer than what is graded)" of a file that was changed after the one that is graded."""
     try:
         return " (newer than what is graded)" if path.lstat().st_mtime > graded.lstat().st_mtime else ""
     except OSError:

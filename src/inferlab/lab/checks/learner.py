@@ -2,8 +2,8 @@
 
 A *provider* answers three questions: the value of a provided name, the text of an explanation, and whose
 work it is. At home it is `LocalProvider`, which copies everything through the wire codec and limits every
-call in time; in grading `inferlab.grading.running.remote` puts a provider here that asks the learner's
-sandboxed kernel, and the checks don't notice.
+call in time. In grading, `inferlab.grading.running.grader` installs a `RemoteProvider`, which asks the
+learner's sandboxed kernel (`running/remote.py`). Checks are the same for both.
 """
 
 from __future__ import annotations

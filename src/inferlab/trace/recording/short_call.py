@@ -1,11 +1,11 @@
-"""The short call: how a trace of all modules records calls of inner modules in one Python frame.
+"""The short call: where every call of a traced module enters. Inner modules are recorded in this one frame.
 
 On a GPU a pipeline's call mostly waits for the host that launches its kernels, so every microsecond here is a
 microsecond of the call. Between two boundaries the kernels' launches fill the processor's caches, so touching
 memory costs most. All module classes therefore share one function, one table of points and one code object,
 and a point holds first what is read of it. The function takes the place of `Module._wrapped_call_impl` and,
-for a module without hooks, of `Module._call_impl`, too: a traced call is no deeper than an untraced one.
-Everything else goes through `Point.run`.
+for a module without hooks, of `Module._call_impl`, too: the traced call of an inner module is no deeper than
+an untraced one. All other calls go on to `Point.run`.
 """
 
 import functools
@@ -98,7 +98,7 @@ def _other_call(patch: Patch, own: Callable | None) -> Callable:
     return traced
 
 
-def _usual_call(self: Module, args: tuple, kwargs: dict) -> signature.Value:
+def _full_call(self: Module, args: tuple, kwargs: dict) -> signature.Value:
     """A call of a module that is not in the table.
 
     Either it has a point of another kind, as every component has, or several traces record it, or none does.
@@ -117,7 +117,7 @@ def short_call(self: Module, *args: Any, **kwargs: Any) -> Any:
         return Module.__call__(self, *args, **kwargs)
     point = POINTS.get(id(self))
     if point is None:
-        return _usual_call(self, args, kwargs)
+        return _full_call(self, args, kwargs)
     log = point.logs.get(get_ident()) or point.recorder.open_log()
     seq = log.count
     log.count = seq + 1

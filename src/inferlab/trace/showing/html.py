@@ -76,7 +76,10 @@ SETTINGS = 5  # inputs that carry no data and are shown without a click
 
 
 def html_table(heading: str, notes: list[str], device: str, lines: list[Line]) -> str:
-    """The whole table as one HTML fragment. `text.text_table` explains the arguments."""
+    """The whole table as one HTML fragment.
+
+    `device` is the one that all tensors share and that no line repeats, "" where there are several.
+    """
     rows = _Rows(any(line.gpu_ms is not None for line in lines), device, max(0, WITH_FOLDED - len(lines)))
     said = [f"note: {note}" for note in notes]
     if len(lines) > LINES:
