@@ -152,9 +152,8 @@ def write_player(cache: Path, pages: Path) -> None:
 
 
 INTRO = """\
-Every place where data crosses a boundary, in one run. What repeats from step to step is folded into one
-line. Drop a file here that `t.perfetto("run.json")` wrote, or choose a recorded run; the file stays on your
-machine."""
+Every place where data crosses a boundary, in one run; steps that repeat are one line. Drop a file here that
+`t.perfetto("run.json")` wrote: it stays on your machine."""
 WHERE_FROM = """\
 ## Where the recorded runs come from
 

@@ -122,6 +122,42 @@ def test_two_traces_show_where_guidance_went(site, tab, recorded):
     page.wait_for_selector(".differences:not([hidden]) tbody tr")
     rows = page.locator(".differences tbody tr").all_inner_texts()
     assert any("unet #1" in row and "(2, 4, 16, 16)" in row and "(1, 4, 16, 16)" in row for row in rows)
+    assert page.locator("[name=recorded] option:checked, [name=beside] option:checked").all_inner_texts() == [
+        "guided.json",
+        "plain.json",
+    ]
+    differing = page.locator("#player .row.differs .name a").all_inner_texts()
+    assert {"unet", "guidance"} <= set(differing) and "vae.decode" not in differing
+    page.locator(".differences a", has_text="unet #1").first.click()
+    detail = page.inner_text("#player .detail")
+    assert "(2, 4, 16, 16) float32" in detail and "(1, 4, 16, 16) float32" in detail
+    page.locator("#player .lines .name a", has_text="guidance").first.click()
+    assert "only in the first" in page.inner_text("#player .detail")
+    page.select_option("[name=beside]", "")
+    assert not page.is_visible(".differences") and not page.locator("#player .differs").count()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_what_is_asked_for_appears_in_sight(site, tab, width):
+    page = tab(width).open("player.html")
+    page.wait_for_selector("#player.loaded")
+    assert page.locator("[name=second]").evaluate("input => input.getBoundingClientRect().width") == 0
+    page.select_option("[name=beside]", "pictures-unguided")
+    page.wait_for_selector("#player.compared")
+    first, second = (page.locator(f"#player .timeline.{name}").bounding_box() for name in ("one", "two"))
+    assert first["y"] + first["height"] < second["y"] and second["y"] + second["height"] < 900
+    assert page.locator("[name=second]").evaluate("input => input.getBoundingClientRect().width") > 40
+    count = int(page.inner_text("#player .found").split()[0])
+    assert count > 9 and page.inner_text("#player .differences h2").startswith(f"{count} differences")
+    page.locator("#player .lines .name a", has_text="scheduler.step").first.click()
+    box = page.locator("#player .detail h2").bounding_box()
+    assert box["y"] + box["height"] < 900 and page.inner_text("#player .detail h2") == "scheduler.step"
+    page.locator("#player .calls button").nth(6).click()
+    assert "step 7" in page.inner_text("#player .detail") and page.locator("#player .lines .row").count() < 20
+    assert page.locator("#player .row.chosen .step").text_content() == "7"
+    table = page.locator("#player .differences .table-wrapper")
+    assert table.evaluate("table => table.scrollWidth <= table.clientWidth")
+    assert page.evaluate("document.querySelector('.content').scrollWidth") <= width
 
 
 @pytest.mark.parametrize(
@@ -163,8 +199,8 @@ def test_a_full_size_run_shows_the_devices_times_and_says_where_it_comes_from(si
     assert "(2, 4, 64, 64) float16 cuda:0" in row.locator(".in").first.inner_text()
     row.locator(".name a").first.click()
     assert "when the call ended" in page.inner_text("#player .detail")
-    height = page.locator("#player .timeline").evaluate("canvas => canvas.clientHeight")
-    page.locator("#player .timeline").click(position={"x": 300, "y": height - 40})
+    height = page.locator("#player .timeline.one").evaluate("canvas => canvas.clientHeight")
+    page.locator("#player .timeline.one").click(position={"x": 300, "y": height - 40})
     assert page.locator("#player .row.chosen .device").inner_text()
     words = page.inner_text("article")
     assert "NVIDIA H200, 2026-" in words and "gpu-2026" in words and "random numbers" in words

@@ -1,7 +1,7 @@
 // A trace out of the file that `trace.perfetto("run.json")` wrote: boundaries in order, each with what it lies in.
 
 // "torch.float32 (2, 4, 16, 16)" and the like, of one side of a boundary, as one line.
-const said = (value) => (value === null || value === undefined ? "" : typeof value === "object"
+export const said = (value) => (value === null || value === undefined ? "" : typeof value === "object"
   ? Object.entries(value).map(([name, one]) => `${name} ${said(one)}`).join(", ") : String(value));
 
 export function readTrace(text, name = "") {
@@ -39,7 +39,7 @@ export function readTrace(text, name = "") {
     const made = {
       number, name: event.name, kind: event.cat, start: event.ts, dur: event.dur ?? 0, end, thread: event.tid,
       level: stack.length, parent: stack.length ? stack.at(-1).number : null, step: args.step ?? null,
-      inputs: said(args.inputs), outputs: said(args.outputs), bytes: args.bytes_out ?? null, changes: args.changes ?? [],
+      given: args.inputs ?? null, inputs: said(args.inputs), outputs: said(args.outputs), bytes: args.bytes_out ?? null, changes: args.changes ?? [],
       inferred: args.inferred ?? "", error: args.error ?? "", device: device.get(event) ?? null,
     };
     // What is inferred has no step of its own in the file: it stands in that of the boundary before it.
@@ -56,8 +56,8 @@ export function readTrace(text, name = "") {
 const shapes = (text) => (text.match(/\([\d, ]+\) \w+/g) ?? []).join();
 const shape = (boundary) => `${boundary.level}|${boundary.name}|${shapes(boundary.inputs)}|${shapes(boundary.outputs)}`;
 
-// Lines of the folded table: what repeats from step to step stands once, with how often. `open` holds the numbers of
-// boundaries whose inside is shown; `unfold` shows every step.
+// Lines of the folded table: what repeats from step to step stands once, with how often and with the last one that it stands for.
+// `open` holds the numbers of boundaries whose inside is shown; `unfold` shows every step.
 export function linesOf(trace, { open = new Set(), unfold = false } = {}) {
   const children = new Map([[null, []]]);
   for (const boundary of trace.boundaries) {
@@ -66,9 +66,9 @@ export function linesOf(trace, { open = new Set(), unfold = false } = {}) {
   }
   const inner = (boundary) => (children.get(boundary.number)?.length ?? 0) > 0;
   const lines = [];
-  const put = (boundary, times) => {
+  const put = (boundary, times, last = boundary.number) => {
     const isOpen = open.has(boundary.number);
-    lines.push({ boundary, times, inner: inner(boundary), isOpen });
+    lines.push({ boundary, times, last, inner: inner(boundary), isOpen });
     if (isOpen) walk(children.get(boundary.number) ?? []);
   };
   const walk = (list) => {
@@ -90,7 +90,7 @@ export function linesOf(trace, { open = new Set(), unfold = false } = {}) {
       for (let n = 0; n < groups.length;) {
         let same = n;
         while (same < groups.length && groups[same].key === groups[n].key) same += 1;
-        for (const boundary of groups[n].group) put(boundary, same - n);
+        for (const [at, boundary] of groups[n].group.entries()) put(boundary, same - n, groups[same - 1].group[at].number);
         n = same;
       }
       at = to;
@@ -100,18 +100,59 @@ export function linesOf(trace, { open = new Set(), unfold = false } = {}) {
   return lines;
 }
 
-// What differs between two traces, by name and the how-manieth call of it.
-export function differences(one, two) {
-  const keyed = (trace) => {
-    const seen = new Map();
-    const found = new Map();
-    for (const boundary of trace.boundaries) {
-      const count = (seen.get(boundary.name) ?? 0) + 1;
-      seen.set(boundary.name, count);
-      found.set(`${boundary.name} #${count}`, boundary);
-    }
-    return found;
+// Boundaries by name and the how-manieth call of it.
+export function keyed(trace) {
+  const seen = new Map();
+  const found = new Map();
+  for (const boundary of trace.boundaries) {
+    const count = (seen.get(boundary.name) ?? 0) + 1;
+    seen.set(boundary.name, count);
+    found.set(`${boundary.name} #${count}`, boundary);
+  }
+  return found;
+}
+
+// The same boundary in two traces, by its number in each.
+export function pairsOf(one, two) {
+  const b = keyed(two);
+  const pairs = { second: new Map(), first: new Map() };
+  for (const [key, boundary] of keyed(one)) {
+    const other = b.get(key);
+    if (!other) continue;
+    pairs.second.set(boundary.number, other);
+    pairs.first.set(other.number, boundary);
+  }
+  return pairs;
+}
+
+// Two texts as runs of [same, text] each, word by word: what they share, and what is the text's own.
+export function ownWords(one, two) {
+  const [a, b] = [one, two].map((text) => text.match(/[\w.]+|\s+|[^\w\s]/g) ?? []);
+  if (a.length * b.length > 250_000) return [[[false, one]], [[false, two]]];
+  const longest = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
+  for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--) {
+    longest[i][j] = a[i] === b[j] ? longest[i + 1][j + 1] + 1 : Math.max(longest[i + 1][j], longest[i][j + 1]);
+  }
+  const runs = [[], []];
+  const add = (side, same, word) => {
+    if (runs[side].at(-1)?.[0] === same) runs[side].at(-1)[1] += word;
+    else runs[side].push([same, word]);
   };
+  let [i, j] = [0, 0];
+  while (i < a.length || j < b.length) {
+    if (i < a.length && j < b.length && a[i] === b[j]) {
+      add(0, true, a[i]);
+      add(1, true, b[j]);
+      i += 1;
+      j += 1;
+    } else if (j >= b.length || (i < a.length && longest[i + 1][j] >= longest[i][j + 1])) add(0, false, a[i++]);
+    else add(1, false, b[j++]);
+  }
+  return runs;
+}
+
+// What differs between two traces.
+export function differences(one, two) {
   const [a, b] = [keyed(one), keyed(two)];
   const rows = [];
   for (const [key, boundary] of a) {
