@@ -66,7 +66,7 @@ wanted: what the same t is in another schedule
     t | not: names | the same level in every schedule
 true
     t | has | one entry for each picture
-false: t counts neither pictures nor steps. It is a row of the schedule's table: a noise level.
+false: t counts neither pictures nor the steps of a run. It is a row of the schedule's table: a noise level.
     t | is | the number of pictures / the number of steps taken
 false: Each picture of a batch draws a t of its own.
     t | has | one entry for the whole batch

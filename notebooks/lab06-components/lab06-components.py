@@ -610,7 +610,8 @@ check.score()
 # * **`from_pipe` copies nothing,** so its cast reaches the old pipeline. Name the dtype.
 # * **Not everything has to be on the GPU at once.** Each stage of a run needs one network.
 # * **Safetensors are no pickles.** They hold a length, JSON text and numbers. Nothing in them can run.
-# * **The loader compares names and shapes.** It believes everything else in a config.
+# * **The loader compares names and shapes.** A differing name is only a warning. It believes
+#   everything else in a config.
 
 # %% [markdown]
 # Flashcards on diffusion, for now or for another day. Some belong to other labs:
