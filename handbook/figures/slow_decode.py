@@ -87,7 +87,7 @@ def draw(path: Path) -> None:
     axis.set_yticks(range(len(runs())), list(runs()))
     axis.invert_yaxis()
     axis.set_xlabel("milliseconds a token, counted on the lab's accelerator")
-    axis.set_title("One service, six faults: what a token waits for", loc="left", fontsize=11, fontweight="bold")
+    axis.set_title("One service, six cases: what a token waits for", loc="left", fontsize=11, fontweight="bold")
     axis.legend(frameon=False, ncols=len(WAITS), fontsize=8.5, loc="upper center", bbox_to_anchor=(0.45, -0.2))
     axis.spines[["top", "right"]].set_visible(False)
     save_svg(fig, path)

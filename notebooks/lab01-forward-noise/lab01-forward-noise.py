@@ -556,8 +556,8 @@ check.score()
 # ## 7 · Notice
 #
 # * **Noising is not the generator.** It is two weights and a sum. The loop of labs 02 and 04 makes pictures.
-# * **`t` is a row of a table.** It counts neither pictures nor the steps of a run. In another schedule the same
-#   row is another noise level; compare signal-to-noise ratios instead.
+# * **`t` is a row of a table.** It counts neither pictures nor the steps of a run. In another schedule the
+#   same row is another noise level; compare signal-to-noise ratios instead.
 # * **Noise is not added step after step.** Many small steps with fresh noise reach the same level, but then
 #   no tensor that you drew is the noise in $x_t$.
 # * **The last `t` need not be pure noise.** The table's last entry says how much is left.

@@ -628,8 +628,8 @@ check.score()
 #
 # A control acts inside the loop. ControlNet adds residuals to the UNet's skip connections (lab 09); the
 # simplest control, run D's, adds one to the guided prediction. Your loop needs no change: the control goes
-# into the `step` that it is given. This one replaces the right half of the predicted clean image by that of another
-# picture.
+# into the `step` that it is given. This one replaces the right half of the predicted clean image by that of
+# another picture.
 
 # %% tags=["demo"]
 import itertools

@@ -430,7 +430,7 @@ check.score()
 #
 # *difficulty 3 of 3 · 13 minutes · 4 points*
 #
-# This service has one fault, which depends on your name. (One of the six cases is no fault: too few users.)
+# This service is one of six cases; which one depends on your name. Five have a fault, one has too few users.
 # The answers are the same:
 
 # %%
@@ -543,9 +543,9 @@ attribution(part_times(step.rows()), {"healthy": waits(healthy.rows, CARD), "you
             title="A token's time, attributed", device=f"{lab.model} on {lab.device}")
 
 # %% [markdown]
-# ![Bars of milliseconds a token for a healthy service and six faulty ones, by what was waited for. Batch 1
-# waits longest for weights, launch for launches, padding for arithmetic, tokenizer for the
-# tokenizer.](../../handbook/figures/lab19-waits.svg)
+# ![Bars of milliseconds a token for a healthy service and six cases of it, by what was waited for. Batch 1
+# waits longest for weights, launch for launches, padding for arithmetic. Only in tokenizer does a token wait
+# long for the tokenizer.](../../handbook/figures/lab19-waits.svg)
 #
 # *From the handbook.* The healthy service and the six cases, with the same questions and answers. (`memory`
 # serves only two users.) Which looks like yours?

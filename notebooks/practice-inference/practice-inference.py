@@ -708,7 +708,7 @@ for question in ("phases", "cache", "batching", "continuous", "paging", "specula
 # three; and `"do"`, the list of what to do, in order:
 #
 # * if the step waits for launches, `["graphs"]` (record the step, and measure again);
-# * if it waits for arithmetic, `[]`: the machine does what it can;
+# * if it waits for arithmetic, `[]`: none of the four helps;
 # * if it waits for bytes, those of the four that apply, **in this order**: `"batch"` if requests wait and
 #   more than a tenth of the cache's memory is free; `"cache"` (page it) if requests wait and at most a tenth
 #   is free; `"precision"` if a weight has two bytes or more; `"speculation"` if the list `drafts` has a model

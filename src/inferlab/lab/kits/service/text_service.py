@@ -1,8 +1,8 @@
 """A small text service that runs the bundled model, and writes down what each step consisted of.
 
 Requests wait for the tokenizer, then for a slot and for room in the cache, get their prompt prefilled and
-join the batch that decodes one token a step. One of six faults can be built in; the requests and the number
-of tokens they get stay the same.
+join the batch that decodes one token a step. One of five faults can be built in, or too few users; the
+requests and the number of tokens they get stay the same.
 """
 
 from __future__ import annotations
