@@ -44,14 +44,16 @@ def write_calculators(order: list[Entry], pages: Path) -> None:
     folder = pages / "calculators"
     folder.mkdir()
     cards = "".join(
-        f'<a href="{name}.html"><b>{one["title"]}</b><span>{one["question"]}</span></a>\n'
+        f'<a href="{name}.html"><svg viewBox="0 0 240 72" aria-hidden="true">{first[name]["bare"]}</svg>'
+        f'<b>{one["title"]}</b><span>{one["question"]}</span></a>\n'
         for name, one in found.items()
     )
     below = tree({one["title"]: name for name, one in found.items()})
-    listed = wide_page("Calculators", INTRO, f'<div class="cards">\n{cards}</div>', below)
+    listed = wide_page("Calculators", INTRO, f'<div class="cards curves">\n{cards}</div>', below)
     (folder / "index.md").write_text(listed, "utf-8")
     for name, one in found.items():
-        form = filled("calculator", name=name, first=first[name], **form_of(one, first[name]))
+        results, curve = first[name]["results"], first[name]["curve"]
+        form = filled("calculator", name=name, drawn=curve, **form_of(one, results))
         lab = one["lab"]
         (folder / f"{name}.md").write_text(
             f'# {one["title"]}\n\n<p class="lead">{one["question"]}</p>\n\n{raw(form)}\n'
@@ -68,39 +70,64 @@ def form_of(one: Mapping[str, Any], first: Mapping[str, Any]) -> dict[str, Any]:
     by_name = {output[0]: output for output in outputs}
     bars = [by_name[bar] for bar in one.get("bars", [])]
     most = max((first[bar[0]][0] for bar in bars), default=1) or 1
-    numbers = [field for field in inputs if not isinstance(field[3], dict)]
+    fields = {field[0]: field for field in inputs}
+    others = [field for field in inputs if field[0] not in one["main"]]
+    against = one["curve"]["against"]
+    binary = any(output[2] == "bytes" for output in outputs)
+    presets = [PRESETS[preset] for preset in one.get("presets", [])]
     return {
+        "first": first,
         "inputs": inputs,
+        "main": [fields[name] for name in one["main"]],
+        "others": others,
         "outputs": outputs,
+        "rest": [output for output in outputs[1:] if output not in bars],
         "bars": [(*bar, round(100 * first[bar[0]][0] / most, 1)) for bar in bars],
         "steps": {
-            field[0]: 1 if all(isinstance(value, int) for value in field[2:]) else "any" for field in numbers
+            field[0]: 1 if whole(field) else "any" for field in inputs if not isinstance(field[3], dict)
         },
-        "binary": any(output[2] == "bytes" for output in outputs),
-        "against": next(
-            (
-                field[0]
-                for field in numbers
-                if field[0]
-                in ("tokens", "drafted", "microbatches", "ranks", "side", "page", "group", "batch")
-            ),
-            numbers[0][0],
-        ),
-        "presets": [PRESETS[preset] for preset in one.get("presets", [])],
+        "binary": binary,
+        "odd": (len(others) + binary) % 2,
+        "curve": one["curve"],
+        "against": against,
+        "against_label": fields[against][1],
+        "presets": presets,
     }
 
 
-def first_results(found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, tuple[float, str]]]:
-    """Calculator -> output -> (value, as it is shown) for the values that the form begins with, by its
-    JavaScript."""
-    asked = {
-        name: {"values": {field[0]: float(field[2]) for field in one["inputs"]}, "outputs": one["outputs"]}
-        for name, one in found.items()
-    }
+def whole(field: list[Any]) -> bool:
+    """Whether a number's field takes whole numbers only."""
+    return all(isinstance(value, int) for value in field[2:])
+
+
+def first_results(found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Calculator -> its results, output -> (value, as it is shown), and its curve, for the values that the
+    form begins with, by its JavaScript."""
+    asked = {}
+    for name, one in found.items():
+        field = next(field for field in one["inputs"] if field[0] == one["curve"]["against"])
+        asked[name] = {
+            "values": {field[0]: float(field[2]) for field in one["inputs"]},
+            "outputs": one["outputs"],
+            "field": {
+                "name": field[0],
+                "label": upper(field[1]),
+                "least": field[3],
+                "most": field[4],
+                "whole": whole(field),
+            },
+            "beside": one.get("bars", []),
+            "curve": one["curve"],
+        }
     done = subprocess.run(
         [NODE, SITE / "defaults.mjs"], input=json.dumps(asked), capture_output=True, text=True, check=True
     )
     return dict(json.loads(done.stdout))
+
+
+def upper(label: str) -> str:
+    """With a capital letter."""
+    return label[:1].upper() + label[1:]
 
 
 def models() -> dict[str, dict[str, int]]:

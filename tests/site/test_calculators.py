@@ -84,6 +84,53 @@ def test_an_impossible_number_is_marked_and_changes_nothing(site, tab):
     page.fill("[name=stages]", "0")
     assert page.locator("form.calculator.wrong").count() == 1
     assert page.locator("output[name=bubble]").inner_text() == before
+    assert page.inner_text("#why-stages") == "A whole number from 1 to 64"
+    assert page.get_attribute("[name=stages]", "aria-describedby") == "why-stages"
+    page.fill("[name=stages]", "8")
+    assert not page.locator(".reason").count() and page.locator("output[name=bubble]").inner_text() != before
+
+
+def test_the_roofline_says_from_where_arithmetic_is_the_longer(site, tab):
+    page = tab().open("calculators/roofline.html")
+    picked = page.locator("[data-preset]").evaluate_all("all => all.map(one => one.value)")
+    assert picked[0] == "Llama 3 8B" and picked[1].endswith("measured")
+    said = page.text_content(".curve svg .said")
+    knee = int(said.removeprefix("bound by arithmetic from "))
+
+    def times(batch):
+        page.fill("[name=batch]", str(batch))
+        shown = [page.get_attribute(f"output[name={name}]", "data-value") for name in ("compute", "memory")]
+        return tuple(map(float, shown))
+
+    compute, memory = times(knee)
+    assert compute > memory and page.get_attribute("output[name=least]", "data-value") == str(compute)
+    compute, memory = times(knee - 1)
+    assert compute <= memory
+    page.fill("[name=context]", "8192")
+    assert page.text_content(".curve svg .said") == "bound by reading"
+    page.fill("[name=layers]", "31")
+    assert page.locator("[data-preset]").first.input_value() == ""
+
+
+def test_a_slider_and_the_curve_move_a_number_by_its_factors(site, tab):
+    page = tab().open("calculators/kv-cache.html")
+    slider, number = page.locator("[data-for=tokens]"), page.locator("[name=tokens]")
+    seen = []
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        slider.evaluate(
+            "(s, v) => { s.value = v; s.dispatchEvent(new Event('input', {bubbles: true})); }", share
+        )
+        seen.append(int(number.input_value()))
+    assert seen[0] == 1 and seen[-1] == 1_000_000 and 900 <= seen[2] <= 1100
+    assert "tokens=1000000" in page.url
+    number.fill("4096")
+    assert 0.5 < float(slider.input_value()) < 0.7
+    box = page.locator(".curve svg").bounding_box()
+    page.mouse.click(box["x"] + box["width"] - 20, box["y"] + 100)
+    assert 4 * 4096 * 0.9 < int(number.input_value()) <= 4 * 4096
+    assert "×" in page.inner_text("output[name=smaller]") and "smaller" in page.inner_text(
+        "output[name=smaller]"
+    )
 
 
 def test_the_cards_are_those_that_were_measured(site, tab):

@@ -24,6 +24,7 @@ const kinds = {
   },
   count: (value) => (value < 1e15 ? digits(value) : value.toExponential(3)),
   ratio: (value) => digits(value),
+  times: (value) => `${digits(value)}×`,
   share: (value) => `${digits(value * 100)}%`,
   seconds: (value) => {
     const [size, unit] = SMALL.find(([least]) => value >= least) ?? SMALL.at(-1);
@@ -37,4 +38,10 @@ const kinds = {
   rate: (value) => `${digits(value)} /s`,
 };
 
-export const format = (value, kind, binary = false) => (Number.isFinite(value) ? kinds[kind](value, binary) : "–");
+// "times smaller" is "4× smaller"; what is less than once as small is larger.
+export function format(value, kind, binary = false) {
+  if (!Number.isFinite(value)) return "–";
+  const [first, ...words] = kind.split(" ");
+  if (words[0] === "smaller" && value < 1) return `${kinds.times(1 / value)} larger`;
+  return [kinds[first](value, binary), ...words].join(" ");
+}

@@ -1,21 +1,13 @@
 // Brings a calculator's form to life: inputs and units live in the address, results and pictures follow them.
+import { drawn, numberAt, shareOf } from "./curve.mjs";
 import { format } from "./format.mjs";
 import { formulas } from "./formulas.mjs";
 
-const SVG = "http://www.w3.org/2000/svg";
-
 // By attribute: `form.elements` has outputs, too, and some are called as an input is.
 const input = (form, name) => form.querySelector(`[data-input][name="${name}"]`);
-
-function values(form) {
-  const found = {};
-  for (const field of form.querySelectorAll("[data-input]")) found[field.name] = Number(field.value);
-  return found;
-}
-
-function valid(form) {
-  return [...form.querySelectorAll("[data-input]")].every((field) => field.checkValidity());
-}
+const inputs = (form) => [...form.querySelectorAll("[data-input]")];
+const limits = (field) => ({ name: field.name, label: field.labels[0].firstChild.textContent.trim(), least: Number(field.min), most: Number(field.max), whole: field.step === "1" });
+const values = (form) => Object.fromEntries(inputs(form).map((field) => [field.name, Number(field.value)]));
 
 function readAddress(form) {
   const asked = new URLSearchParams(location.search);
@@ -37,89 +29,73 @@ function writeAddress(form) {
   history.replaceState(null, "", `${location.pathname}${query ? `?${query}` : ""}${location.hash}`);
 }
 
+// Below each wrong field, what may stand in it. Returns whether all are right.
+function showReasons(form) {
+  let right = true;
+  for (const field of inputs(form)) {
+    const wrong = !field.checkValidity();
+    right &&= !wrong;
+    const id = `why-${field.name}`;
+    document.getElementById(id)?.remove();
+    field.toggleAttribute("aria-invalid", wrong);
+    field.removeAttribute("aria-describedby");
+    if (!wrong) continue;
+    const [least, most] = [field.min, field.max].map((value) => Number(value).toLocaleString("en-US"));
+    const reason = Object.assign(document.createElement("small"), { id, className: "reason",
+      textContent: `${field.step === "1" ? "A whole number" : "A number"} from ${least} to ${most}` });
+    reason.setAttribute("role", "status");
+    field.setAttribute("aria-describedby", id);
+    field.after(reason);
+  }
+  form.classList.toggle("wrong", !right);
+  return right;
+}
+
+// A preset is chosen as long as its numbers stand in the fields.
+function showPresets(form, given) {
+  for (const preset of form.querySelectorAll("[data-preset]")) {
+    const fits = (option) => Object.entries(JSON.parse(option.dataset.values)).every(([name, value]) => !(name in given) || given[name] === value);
+    preset.value = [...preset.options].filter((option) => option.dataset.values).find(fits)?.value ?? "";
+  }
+}
+
 function drawBars(form, results, binary) {
   const bars = [...form.querySelectorAll("[data-bar]")];
   const most = Math.max(...bars.map((bar) => results[bar.dataset.bar]));
   for (const bar of bars) {
     const value = results[bar.dataset.bar];
     bar.querySelector("i").style.width = `${most > 0 ? Math.max(0.4, (100 * value) / most) : 0}%`;
-    bar.querySelector("b").textContent = format(value, bar.dataset.kind, binary);
+    const said = bar.querySelector("b");
+    if (said) said.textContent = format(value, bar.dataset.kind, binary);
   }
 }
 
-function element(name, attributes, text) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
-
-// The values at which the curve is computed: from next to nothing to four times what is asked, within the limits.
-function places(field) {
-  const here = Number(field.value);
-  const [least, most] = [Number(field.min), Number(field.max)];
-  const whole = field.step === "1";
-  const high = most <= 1.5 ? most : Math.min(most, Math.max(here * 4, least + 8));
-  const found = new Set();
-  for (let n = 0; n <= 100; n++) {
-    const at = least + ((high - least) * n) / 100;
-    found.add(whole ? Math.round(at) : at);
-  }
-  return [...found];
-}
-
-// A round distance between marks, 1, 2 or 5 times a power of ten, for about so many of them up to `most`.
-function roundStep(most, count) {
-  const least = most / count;
-  const power = 10 ** Math.floor(Math.log10(least));
-  return power * [1, 2, 5, 10].find((times) => times * power >= least * 0.999);
-}
-
-// One of the unit in which a number is written.
-function unitOf(value, kind, binary) {
-  if (kind === "share") return 0.01;
-  const base = kind === "bytes" && binary ? 1024 : 1000;
-  return base ** Math.floor(Math.log(value) / Math.log(base) + 1e-9);
-}
-
+// Returns what number a place of the curve stands for.
 function drawCurve(form, compute, given, binary) {
   const svg = form.querySelector(".curve svg");
-  const field = input(form, form.elements.against.value);
-  const out = form.elements.shown.selectedOptions[0];
-  const xs = places(field);
-  const points = xs.map((x) => [x, compute({ ...given, [field.name]: x })[out.value]]).filter(([, y]) => Number.isFinite(y));
-  const [width, height, left, right, top, bottom] = [svg.clientWidth || 640, 260, 78, 14, 16, 46];
+  const { log = "", knee = null, against } = JSON.parse(form.dataset.curve);
+  const field = limits(input(form, form.elements.against.value));
+  const named = (option) => ({ name: option.value, kind: option.dataset.kind, label: option.textContent });
+  const options = [...form.elements.shown.options].map(named);
+  const shown = named(form.elements.shown.selectedOptions[0]);
+  const bars = [...form.querySelectorAll("[data-bar]")].map((bar, series) => ({ name: bar.dataset.bar, kind: bar.dataset.kind, series }));
+  const together = shown.name === options[0].name;
+  const [width, height] = [svg.clientWidth || 440, 250];
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  const most = Math.max(...points.map(([, y]) => y)) || 1;
-  const low = xs[0];
-  const high = xs.at(-1) > low ? xs.at(-1) : low + 1;
-  const toX = (x) => left + ((width - left - right) * (x - low)) / (high - low);
-  const toY = (y) => height - bottom - ((height - top - bottom) * y) / most;
-  const parts = [];
-  const unit = unitOf(most, out.dataset.kind, binary);
-  const upStep = roundStep(most / unit, 4) * unit;
-  for (let at = 0; at <= most * 1.001; at += upStep) {
-    const y = toY(at);
-    parts.push(element("line", { x1: left, x2: width - right, y1: y, y2: y, class: at ? "grid" : "axis" }));
-    parts.push(element("text", { x: left - 8, y: y + 4, "text-anchor": "end" }, at ? format(at, out.dataset.kind, binary) : "0"));
-  }
-  const step = roundStep(high - low, width < 420 ? 3 : 6);
-  for (let at = Math.ceil(low / step) * step; at <= high + step / 1000; at += step) {
-    parts.push(element("text", { x: toX(at), y: height - 26, "text-anchor": "middle" }, format(Number(at.toPrecision(12)), "ratio")));
-  }
-  parts.push(element("text", { x: width - right, y: height - 6, "text-anchor": "end" }, form.elements.against.selectedOptions[0].textContent));
-  parts.push(element("path", { d: points.map(([x, y], n) => `${n ? "L" : "M"}${toX(x).toFixed(1)} ${toY(y).toFixed(1)}`).join(""), class: "line" }));
-  const now = given[field.name];
-  if (now >= low && now <= high) parts.push(element("circle", { cx: toX(now), cy: toY(compute(given)[out.value]), r: 5, class: "now" }));
-  svg.replaceChildren(...parts);
-  svg.setAttribute("aria-label", `${out.textContent} against ${field.labels[0].textContent}`);
+  const { svg: inside, fromX, said } = drawn({ compute, given, field, shown, log, width, height, binary,
+    beside: together ? bars.filter((bar) => bar.name !== shown.name && bar.kind === shown.kind) : [],
+    knee: together && (knee?.of || field.name === against) ? knee : null });
+  svg.innerHTML = inside;
+  svg.setAttribute("aria-label", `${shown.label} against ${field.label}${said ? `: ${said}` : ""}`);
+  return fromX;
 }
 
 function start(form) {
   const compute = formulas[form.dataset.calculator];
+  const svg = form.querySelector(".curve svg");
+  let fromX = null;
   const update = () => {
-    form.classList.toggle("wrong", !valid(form));
-    if (!valid(form)) return;
+    if (!showReasons(form)) return;
     const given = values(form);
     const results = compute(given);
     const binary = form.elements.units?.value === "binary";
@@ -127,8 +103,15 @@ function start(form) {
       output.value = format(results[output.name], output.dataset.kind, binary);
       output.dataset.value = results[output.name];
     }
+    for (const slider of form.querySelectorAll("[data-for]")) {
+      const field = input(form, slider.dataset.for);
+      if (slider !== document.activeElement || numberAt(slider.valueAsNumber, limits(field)) !== given[field.name]) slider.value = shareOf(given[field.name], limits(field));
+      slider.style.setProperty("--share", slider.value);
+      slider.setAttribute("aria-valuetext", field.value);
+    }
+    showPresets(form, given);
     drawBars(form, results, binary);
-    if (form.elements.against) drawCurve(form, compute, given, binary);
+    fromX = drawCurve(form, compute, given, binary);
     writeAddress(form);
   };
   for (const preset of form.querySelectorAll("[data-preset]")) {
@@ -141,11 +124,22 @@ function start(form) {
       update();
     });
   }
+  const put = (name, value) => {
+    input(form, name).value = value;
+    update();
+  };
+  svg.addEventListener("pointerdown", (event) => {
+    svg.setPointerCapture(event.pointerId);
+    put(form.elements.against.value, fromX(event.offsetX));
+  });
+  svg.addEventListener("pointermove", (event) => {
+    if (svg.hasPointerCapture(event.pointerId)) put(form.elements.against.value, fromX(event.clientX - svg.getBoundingClientRect().left));
+  });
   addEventListener("resize", update);
   form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", (event) => {
-    if (event.target.matches("[data-input]")) for (const preset of form.querySelectorAll("[data-preset]")) preset.value = "";
-    if (!event.target.matches("[data-preset]")) update();
+  form.addEventListener("input", ({ target }) => {
+    if (target.dataset.for) put(target.dataset.for, numberAt(target.valueAsNumber, limits(input(form, target.dataset.for))));
+    else if (!target.matches("[data-preset]")) update();
   });
   readAddress(form);
   for (const live of form.querySelectorAll("[data-live]")) live.hidden = false;
