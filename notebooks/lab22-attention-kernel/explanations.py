@@ -24,7 +24,7 @@ state: what is rescaled when the maximum grows, and when the maximum is known
         last block = at the end, only at the end, only after last block, after all blocks, only after all
         blocks, once all keys are read, only once all keys are read, once all blocks are read, when all
         keys are read
-price: next to the naive kernel, without a mask: bytes and multiplications of one pass, and its result
+price: next to the naive kernel, without a mask: how much one pass multiplies, and how its result differs
     who: one pass = the one-pass kernel, one-pass attention / the result = output, answer
     moves = reads and writes: fewer bytes = less bytes, less, fewer bytes than naive kernel, less bytes than
         naive kernel, less than naive kernel / as many bytes = the same bytes, as many bytes as naive kernel,
@@ -83,8 +83,6 @@ false: They are rescaled, not computed again: that would need the earlier scores
 ### FIXTURE words
 
 check.slot(lambda: words.grade(check.explanation("one-pass-in-words"), "price", """
-wanted: what it moves
-    one pass | moves | fewer bytes
 wanted: what it multiplies
     one pass | multiplies | as much
     one pass | not: multiplies | less
@@ -92,6 +90,7 @@ wanted: how its result differs
     one pass / the result | gives / is | the same result but for rounding
 true
     one pass | adds | factors for rescaling
+    one pass | moves | fewer bytes
 false: It does not compute less: without a mask every score is computed and used.
     one pass | multiplies | less
 false: It does not approximate: the factors are exact but for rounding.

@@ -3,8 +3,8 @@
 #
 # Attention compares each query with each key. The table of all these scores is far larger than what goes in
 # and what comes out, and a fast kernel never writes it. In this lab you count what that saves, write such a
-# kernel by hand, join the answers of several workers, and repair a kernel whose obvious repair passes its
-# test and is wrong.
+# kernel's loop by hand, join the answers of several workers, and repair a kernel whose obvious repair passes
+# its test and is wrong.
 #
 # **Time** 50 to 60 minutes, and 5 more for what is optional · **Points** 17, of which 4 are practice ·
 # **Reading** [Attention in one pass](../../handbook/lab22-attention-kernel.md) in the handbook, before you
@@ -71,17 +71,16 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 #
 # *difficulty 2 of 3 · 6 minutes · 4 points*
 #
-# Two kernels, for one sequence and one layer, without a mask. A group of query heads shares one key/value
-# head.
+# Two kernels, for one sequence and one layer, without a mask:
 #
 # * **Naive:** three operations, each of which reads its inputs once and writes its result. `Q` and `K` give
 #   the scores `S`. The softmax of `S` gives the weights `P`. `P` and `V` give the output `O`.
 # * **One pass:** the queries are cut into `blocks` blocks. For each of them the kernel reads its queries,
-#   then all keys and values, and writes its output. The query heads of a group share each read.
+#   then all keys and values, and writes its output.
 #
 # **Before you run anything**, write `naive` and `one_pass`: how many numbers each kernel reads and writes,
-# together. Only `Q`, `K`, `V`, `S`, `P` and `O` count. The last line makes bytes of them. The function is
-# graded on runs that this notebook never makes.
+# together. The three given names are all you need. `forecast` is graded on runs that this notebook never
+# makes.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -100,7 +99,7 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 def forecast(queries, keys, heads, kv_heads, width, blocks, item_bytes):
     """Bytes that the naive and the one-pass kernel move."""
     ends = 2 * heads * queries * width  # numbers in `Q` and `O`, which both kernels move once
-    pair = 2 * kv_heads * keys * width  # numbers in `K` and `V`
+    pair = 2 * kv_heads * keys * width  # numbers in `K` and `V`; a group of heads shares each read
     table = heads * queries * keys  # numbers in `S`, and in `P`
     ### BEGIN SOLUTION
     naive = ends + pair + 4 * table
@@ -111,50 +110,46 @@ def forecast(queries, keys, heads, kv_heads, width, blocks, item_bytes):
 # %% [markdown]
 # ## 3 · Trace
 #
-# A prefill of the story. The kernel is a function and no module, so `trace` does not see its inputs.
-# `SdpaCalls` records them: the arguments of each call of torch's `scaled_dot_product_attention`. The first
-# layer's:
+# A prefill of the story. `trace` sees modules, and the kernel is a function. `SdpaCalls` records what it is
+# called with. The first layer's call:
 
 # %%
-from inferlab.lab.kits.attention import Moved, SdpaCalls, multiplications, walk
+from inferlab.lab.kits.attention import Moved, SdpaCalls, multiplications, scored, tried, with_fetches
 
 cache = DynamicCache(config=model.config)
 with SdpaCalls() as prefill:
     logits = model(ids, **cache_argument(cache)).logits
-for name, value in prefill.calls[0].items():
-    print(f"{name:10}", tuple(value.shape) if isinstance(value, torch.Tensor) else value)
+call = prefill.calls[0]
+print({name: tuple(call[name].shape) for name in ("query", "key", "value", "output")},
+      {name: call[name] for name in ("attn_mask", "is_causal")})
 
 # %% [markdown]
-# The kernel gets more heads of queries than of keys. Its mask is a flag, `is_causal`. Nothing that goes in or
-# comes out has a row *and* a column for each token. Is such a tensor made inside? torch has several kernels
-# (*backends*) for the call. `Moved` notes each operation that makes a tensor:
+# There are more heads of queries than of keys. The mask is a flag, `is_causal`. No input or output has a row
+# *and* a column for each token. Is such a table made inside? torch has several kernels (*backends*) for the
+# call. `Moved` notes each operation that makes a tensor:
 
 # %%
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-call = prefill.calls[0]
 q4, k4, v4 = (call[name].cpu().float() for name in ("query", "key", "value"))
+q, k, v = q4[0].contiguous(), k4[0], v4[0]  # (heads, tokens, width), and two with (kv_heads, tokens, width)
+SIZES = q.shape[1], k.shape[1], len(q), len(k), q.shape[-1]
 
 # %% tags=["demo"]
 for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION):
     with sdpa_kernel(backend), Moved() as moved:
         scaled_dot_product_attention(q4, k4, v4, is_causal=True, enable_gqa=True)
-    print(backend.name)
-    for one in moved.operations:
-        if max(one.shape, default=0) >= q4.shape[2]:
-            print(f"   {one.name:45} {one.written:>9,} bytes written, largest {one.shape}")
+    tables = [one.name for one in moved.operations if one.shape[-2:] == SIZES[:2]]
+    print(f"{backend.name:15} operations: {len(moved.operations):2}, of which these write a table: {tables}")
 
 # %% [markdown]
-# `MATH` writes the whole table of scores several times, whatever the mask hides. `FLASH_ATTENTION` is one
-# operation: it writes the output, and for each query and head one number, the log-sum-exp.
+# `MATH` writes the whole table several times, whatever the mask hides. `FLASH_ATTENTION` is one operation and
+# writes none.
 #
 # **Reconcile** the naive half of your forecast. This is the naive kernel, its bytes counted by `Moved`:
 
 # %%
 from inferlab.lab import when_written
-
-q, k, v = q4[0].contiguous(), k4[0], v4[0]  # (heads, tokens, width), and two with (kv_heads, tokens, width)
-SIZES = q.shape[1], k.shape[1], len(q), len(k), q.shape[-1]
 
 
 def naive(q, k, v):
@@ -191,7 +186,7 @@ check.score()
 # %% [markdown]
 # ## 4 · Read
 #
-# The installed code around that call: transformers decides that the mask is a flag, and torch what runs.
+# Who decides that the mask is a flag? The installed code of transformers, just before the call:
 
 # %% jupyter={"source_hidden": true}
 from inferlab.lab import show_source
@@ -203,13 +198,9 @@ show_source(
         "is_causal = q_length > 1 and attention_mask is None and is_causal":
             "A flag instead of a tensor: a kernel that knows the mask's form can skip blocks. In decode the "
             "one query sees everything.",
-        "attn_output = torch.nn.functional.scaled_dot_product_attention(":
-            "One call. Which backend runs is torch's choice.",
     },
     excerpts=[("is_causal = q_length > 1 and attention_mask is None and is_causal",
-               "is_causal = q_length > 1 and attention_mask is None and is_causal"),
-              ("attn_output = torch.nn.functional.scaled_dot_product_attention(",
-               "**sdpa_kwargs,")],
+               "is_causal = q_length > 1 and attention_mask is None and is_causal")],
     checked="5.24.0",
 )
 
@@ -218,54 +209,46 @@ show_source(
 #
 # ### Exercise 2 · One pass, by hand
 #
-# *difficulty 3 of 3 · 10 minutes · 4 points*
+# *difficulty 3 of 3 · 7 minutes · 4 points*
 #
-# (This one is practice.) Keys and values lie in slow memory. `fetch(start, stop)` returns those of the keys
-# `start` to `stop - 1`. The loops, the fetches, the mask, the first state and the answer are written for
-# you. Inside, `scores` `(heads, count, keys of the block)` and `v` hold one block of keys for one block of
-# queries. `scores` is scaled, and `-inf` where the mask hides a key. `v` has as many heads as the queries.
+# (This one is practice.) The outer loop takes one block of queries, the inner one fetches one block of keys
+# after the other. `scored` gives the scores of the two blocks, `-inf` where the mask hides a key, and the
+# values for every query head.
 #
-# **Write what one block of keys does to the state**: to the running maximum `top` `(heads, count, 1)`, the
-# running sum `total` (the same shape) and the running output `out` `(heads, count, width)`. All is float32.
-# `one_pass` must give torch's `scaled_dot_product_attention` within 1e-5, and within 1e-3 where scores are
-# in the hundreds.
+# **Write what a block does to the state**: to the running sum `total` `(heads, queries, 1)` and the running
+# output `out` `(heads, queries, width)`. Both still count from the old maximum `top`. `weights` counts from
+# `new`, the maximum with this block. `one_pass` must give what torch's `scaled_dot_product_attention` gives:
+# within 1e-5, and within 1e-3 where scores are in the hundreds.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# It begins with $m = -\infty$ and two zeros: what is $e^{m_\text{old} - m_\text{new}}$ in the first block?
-# Which of the three states does that factor concern?
+# By which factor of section 1 do `total` and `out` become sums that count from `new`?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>new = torch.maximum(top, scores.amax(-1, keepdim=True))</code>, <code>keep = (top - new).exp()</code>.
-# Sum and output are multiplied by <code>keep</code>, and get the block's terms. Then <code>top</code> is
-# <code>new</code>.
+# With <code>keep = (top - new).exp()</code>, both are multiplied by <code>keep</code>. Then add
+# <code>weights.sum(-1, keepdim=True)</code> to the sum, and <code>weights @ v</code> to the output.
 # </details>
 
-# %% exercise="one-pass" provides=["one_pass"] difficulty=3 minutes=10
+# %% exercise="one-pass" provides=["one_pass"] difficulty=3 minutes=7
 def one_pass(q, fetch, keys, block, causal=False):
     """Attention in one pass over blocks of keys: (out, lse)."""
     outs, lses = [], []
     for first in range(0, q.shape[1], block):
         rows = q[:, first:first + block].float()
-        heads, count, width = rows.shape
-        top = torch.full((heads, count, 1), -torch.inf)
-        total, out = torch.zeros(heads, count, 1), torch.zeros(heads, count, width)
+        top = torch.full((*rows.shape[:2], 1), -torch.inf)
+        total, out = torch.zeros_like(top), torch.zeros_like(rows)
         for begin in range(0, min(keys, first + block) if causal else keys, block):
-            k, v = (x.float().repeat_interleave(heads // len(x), 0)
-                    for x in fetch(begin, min(begin + block, keys)))
-            scores = rows @ k.mT * width**-0.5
-            if causal:
-                seen = torch.arange(begin, begin + k.shape[1]) <= torch.arange(first, first + count)[:, None]
-                scores = scores.where(seen, -torch.inf)
-            ### BEGIN SOLUTION
+            scores, v = scored(rows, *fetch(begin, min(begin + block, keys)), first, begin, causal)
             new = torch.maximum(top, scores.amax(-1, keepdim=True))
-            weights, keep = (scores - new).exp(), (top - new).exp()
+            weights = (scores - new).exp()
+            ### BEGIN SOLUTION
+            keep = (top - new).exp()
             total = total * keep + weights.sum(-1, keepdim=True)
             out = out * keep + weights @ v
-            top = new
             ### END SOLUTION
+            top = new
         outs.append(out / total)
         lses.append((top + total.log())[..., 0])
     return torch.cat(outs, 1).to(q.dtype), torch.cat(lses, 1)
@@ -310,53 +293,41 @@ with check.part("one block holds everything", weight=1):
 check.score()
 
 # %% [markdown]
-# On the recorded layer, in blocks of 64: four blocks of queries, the last of 8 tokens. Each fetch is counted.
-# Below it stand the rest of your forecast and the multiplications of both kernels' matrix products:
-
-# %%
-def counted(q, k, v, block, causal):
-    """(out, lse, how many numbers each fetch read) of your kernel."""
-    fetched = []
-
-    def fetch(start, stop):
-        fetched.append(2 * k[:, start:stop].numel())
-        return k[:, start:stop], v[:, start:stop]
-
-    return *one_pass(q, fetch, k.shape[1], block, causal), fetched
-
+# On the recorded layer, in blocks of 64. `with_fetches` calls your kernel and notes each fetch:
 
 # %% tags=["demo"]
 with when_written("forecast", "one_pass"):
     for causal in (False, True):
-        out, lse, fetched = counted(q, k, v, 64, causal)
+        out, lse, fetched = with_fetches(one_pass, q, k, v, 64, causal)
         error = (out - scaled_dot_product_attention(q4, k4, v4, is_causal=causal, enable_gqa=True)[0]).abs()
         print(f"causal {causal!s:5}  {len(fetched)} blocks fetched, "
               f"{4 * (2 * q.numel() + sum(fetched)):,} bytes; largest error {error.max():.0e}")
     print(f"your forecast without a mask: {forecast(*SIZES, 4, 4)['one pass']:,} bytes")
     print(f"multiplications without a mask: naive {multiplications(lambda: naive(q, k, v)):,}, "
-          f"one pass {multiplications(lambda: counted(q, k, v, 64, False)):,}")
+          f"one pass {multiplications(lambda: with_fetches(one_pass, q, k, v, 64, False)):,}")
 
 # %% [markdown]
 # **One pass multiplies as much, and moves less.** A few multiplications for rescaling come on top, which the
-# counter does not see. With the mask, blocks of keys that no query of a block may see are not even fetched.
-# The error is rounding.
+# counter does not see. With the mask, blocks that no query may see are not even fetched. The error is
+# rounding.
 #
 # ### Splitting the keys
 #
-# In decode there is one query a head. Blocks of queries give a GPU nothing to share out: each key/value head
-# is one small job, which walks through a long cache alone. **Flash-decoding** splits the *keys*. Each worker
-# makes a whole answer over its part, with its log-sum-exp, and a small second kernel joins them.
+# In decode there is one query a head, so each key/value head is one small job, which walks through a long
+# cache alone. **Flash-decoding** splits the *keys*. Each worker makes a whole answer over its part, with its
+# log-sum-exp, and a small second kernel joins them.
 
 # %% [markdown]
 # ### Exercise 3 · Join the workers' answers
 #
-# *difficulty 2 of 3 · 6 minutes · 3 points*
+# *difficulty 2 of 3 · 5 minutes · 3 points*
 #
-# Complete `join(outs, lses)`. `outs`, `(splits, heads, queries, width)` float32, are the answers of the
-# workers, each divided by its own sum; `lses`, `(splits, heads, queries)`, are their log-sum-exps, which may
-# be in the hundreds. (A worker whose keys are all masked for a query has `-inf` there and NaN as its answer.
-# This case is given.) Write `total`, the log-sum-exp over all keys, `(heads, queries)`, and `shares`, which
-# share of all weights each worker holds, in the shape of `lses`.
+# Complete `join`. It gets the workers' answers `outs` `(splits, heads, queries, width)`, each divided by its
+# own sum, and their log-sum-exps `lses` `(splits, heads, queries)`, which may be in the hundreds. Write two
+# lines:
+#
+# * `total` `(heads, queries)`: the log-sum-exp over all keys;
+# * `shares`, in the shape of `lses`: which share of all weights each worker holds.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -369,14 +340,14 @@ with when_written("forecast", "one_pass"):
 # <code>(lses - total).exp()</code>.
 # </details>
 
-# %% exercise="join" provides=["join"] difficulty=2 minutes=6
+# %% exercise="join" provides=["join"] difficulty=2 minutes=5
 def join(outs, lses):
     """The answer over all keys, from the answers over parts of them: (out, lse)."""
     ### BEGIN SOLUTION
     total = lses.logsumexp(0)
     shares = (lses - total).exp()
     ### END SOLUTION
-    empty = lses == -torch.inf
+    empty = lses == -torch.inf  # workers whose keys are all masked: their answers are NaN
     shares, outs = shares.masked_fill(empty, 0), outs.masked_fill(empty[..., None], 0)
     return (shares[..., None] * outs).sum(0), total
 
@@ -417,7 +388,7 @@ q1, k1, v1 = (decode.calls[0][name][0].cpu().float() for name in ("query", "key"
 # %% tags=["demo"]
 with when_written("one_pass", "join"):
     exact = decode.calls[0]["output"][0].cpu().float()
-    pieces = [counted(q1, *piece, 64, False)[:2]
+    pieces = [with_fetches(one_pass, q1, *piece, 64, False)[:2]
               for piece in zip(k1.tensor_split(3, 1), v1.tensor_split(3, 1), strict=True)]
     outs, lses = (torch.stack(one) for one in zip(*pieces, strict=True))
     for name, out in {"your join": join(outs, lses)[0], "a plain mean": outs.mean(0)}.items():
@@ -429,76 +400,62 @@ with when_written("one_pass", "join"):
 # %% [markdown]
 # ### Exercise 4 · A kernel that passes its test
 #
-# *difficulty 2 of 3 · 7 minutes · 3 points*
+# *difficulty 2 of 3 · 4 minutes · 3 points*
 #
-# A colleague keeps `out` divided: after each block it is the attention over the keys so far. To add a block,
-# `colleague_step` first multiplies `out` by the sum `total`, and divides by the new sum afterwards. The
-# colleague's test: if all values are 1, any mean of them is 1. The test fails. "Then drop the rescaling
-# altogether," says another, and writes `obvious_step`:
+# A colleague keeps `out` divided: after each block it is the attention over the keys so far. So a step first
+# makes a sum of it again, `total * out`, and divides by the new sum `more`. The colleague's test: if all
+# values are 1, any mean of them is 1. `colleague_step` fails it. "Then drop the rescaling," says another:
+# that is `obvious_step`.
 
 # %%
-def colleague_step(top, total, out, scores, v):
+def colleague_step(top, total, out, scores, v, rescale=True):
     """One more block: `scores` (heads, queries, n), `v` (heads, n, width). Returns the new state."""
     new = torch.maximum(top, scores.amax(-1, keepdim=True))
     weights = (scores - new).exp()
-    more = total * (top - new).exp() + weights.sum(-1, keepdim=True)
+    factor = (top - new).exp() if rescale else 1.0
+    more = total * factor + weights.sum(-1, keepdim=True)
     return new, more, (total * out + weights @ v) / more
 
 
-def obvious_step(top, total, out, scores, v):
-    """The same without a rescaling anywhere."""
-    new = torch.maximum(top, scores.amax(-1, keepdim=True))
-    weights = (scores - new).exp()
-    more = total + weights.sum(-1, keepdim=True)
-    return new, more, (total * out + weights @ v) / more
+def obvious_step(*arguments):
+    """The same without the rescaling."""
+    return colleague_step(*arguments, rescale=False)
+
 
 # %% [markdown]
-# The colleague's test, and the recorded layer (without its mask). `walk` takes all blocks through a step:
+# The colleague's test, and the recorded layer (without its mask), beside exact attention:
 
 # %%
-scores = q @ k.repeat_interleave(len(q) // len(k), 0).mT * q.shape[-1] ** -0.5
-values = v.repeat_interleave(len(q) // len(v), 0)
-exact = scores.softmax(-1) @ values
-
-
-def try_out(step):
-    """What a step gives for values of 1, and how many rows of the recorded layer it gets wrong."""
-    ones = walk(step, scores, torch.ones_like(values), 64)
-    wrong = (walk(step, scores, values, 64) - exact).abs().amax(-1) > 1e-4
-    print(f"{step.__name__:15} values of 1 give {ones.min():.2f} to {ones.max():.2f};"
-          f" {wrong.float().mean():.0%} of the rows are wrong")
-
-
-try_out(colleague_step)
-try_out(obvious_step)
+print(tried(colleague_step, q, k, v))
+print(tried(obvious_step, q, k, v))
 
 # %% [markdown]
 # `obvious_step` passes the test, and is wrong all the same. Where the first block has the largest score, both
-# steps are right.
+# are right: there the factor is 1.
 #
-# Complete `step`, with the same arguments and results: `more`, the new sum, and the new `out`. After any
-# number of blocks `out` is the attention over all keys so far, wherever the maximum comes.
+# Only the last line of `colleague_step` is wrong. **Mend it in `step`:** write the new `out`, the attention
+# over all keys so far.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# `total` was counted from the old maximum. Where is it used, and from which maximum are `weights` counted?
+# From which maximum is `total * out` counted, and from which one `weights`?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# The factor <code>(top - new).exp()</code> belongs to both places where the old <code>total</code> stands:
-# make <code>old = total * factor</code> first, and use <code>old</code> in the sum and in the output.
+# <code>total * out</code> counts from the old maximum: multiply it by <code>factor</code>, as the line above
+# does with <code>total</code>.
 # </details>
 
-# %% exercise="step" provides=["step"] difficulty=2 minutes=7
+# %% exercise="step" provides=["step"] difficulty=2 minutes=4
 def step(top, total, out, scores, v):
     """One more block of keys: the new maximum, sum and (divided) output."""
     new = torch.maximum(top, scores.amax(-1, keepdim=True))
     weights = (scores - new).exp()
+    factor = (top - new).exp()
+    more = total * factor + weights.sum(-1, keepdim=True)
     ### BEGIN SOLUTION
-    old = total * (top - new).exp()
-    more = old + weights.sum(-1, keepdim=True)
-    out = (old * out + weights @ v) / more
+    out = (total * factor * out + weights @ v) / more
     ### END SOLUTION
     return new, more, out
 
@@ -525,33 +482,33 @@ check.score()
 
 # %% tags=["demo"]
 with when_written("step"):
-    try_out(step)
+    print(tried(step, q, k, v))
 
 # %% [markdown]
 # ## 6 · Explain
 #
 # Say what happens in one pass, and what it saves. In each field you write two short sentences, one a line,
-# from the tables below: an entry of `who`, a verb, an entry of that verb's row and, if you like, entries of
-# the row `may follow`. Lines that begin with `#` are notes of your own.
+# from the tables below: an entry of `who`, a verb, and an entry of the verb's row. The verbs of the row `…`
+# stand alone. Where the question asks *when* or *in which kernel*, end with an entry of `may follow`.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 5 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# *difficulty 1 of 3 · 4 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. One false sentence costs its field's point. A line that the cell cannot read is
 # graded by a person.
 
-# %% explain="one-pass-in-words" difficulty=1 minutes=5
+# %% explain="one-pass-in-words" difficulty=1 minutes=4
 %%explain one-pass-in-words
 # ### BEGIN SOLUTION
 # state: the running sum and the output so far are rescaled when the maximum grows
 #   the running maximum is known after the last block
-# price: one pass moves fewer bytes and multiplies as much
-#   it gives the same result but for rounding
+# price: one pass multiplies as much
+#   one pass gives the same result but for rounding
 # mask: the causal mask saves whole blocks in the one-pass kernel
-#   it saves nothing in the naive kernel
+#   the causal mask saves nothing in the naive kernel
 # ### END SOLUTION
 
 # %% check="words-state" of="one-pass-in-words" points=1
@@ -584,13 +541,13 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# * **It does not compute less.** Without a mask both kernels multiply equally often, and one pass adds
-#   factors for rescaling. It is faster where bytes are what a kernel waits for.
+# * **It does not compute less.** Without a mask both kernels multiply equally often. One pass is faster where
+#   bytes are what a kernel waits for.
 # * **It does not approximate.** The factor $e^{m_\text{old} - m_\text{new}}$ is exact but for rounding.
 # * **The mask saves blocks,** nearly half of them in a long prompt, if the kernel knows the mask's form. A
 #   kernel that writes the whole table saves nothing by it.
 # * **The maximum need not be known first.** When a larger score comes, the state is rescaled to it.
-# * **Grouped heads** share fetches. They share no scores and no state.
+# * **Grouped heads** share fetches, but no scores and no state.
 
 # %% [markdown]
 # ## 8 · On a GPU (optional)

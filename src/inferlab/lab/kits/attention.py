@@ -95,3 +95,47 @@ def walk(step: Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]], s
     for some, values in zip(scores.split(block, -1), v.split(block, 1), strict=True):
         top, total, out = step(top, total, out, some, values)
     return out
+
+
+def scored(rows: torch.Tensor, k: torch.Tensor, v: torch.Tensor, first: int, begin: int, causal: bool
+           ) -> tuple[torch.Tensor, torch.Tensor]:
+    """A block of queries against a block of keys: the scores, and the values for every query head.
+
+    Args:
+        rows: (heads, queries, width), float32; the first is query number ``first``.
+        k: (kv_heads, keys, width); the first is key number ``begin``.
+        v: like ``k``.
+        causal: whether keys after a query get ``-inf`` as their score.
+
+    Returns:
+        Scaled scores (heads, queries, keys) and values (heads, keys, width), float32.
+    """
+    k, v = (x.float().repeat_interleave(len(rows) // len(x), 0) for x in (k, v))
+    scores = rows @ k.mT * rows.shape[-1] ** -0.5
+    if causal:
+        seen = torch.arange(begin, begin + k.shape[1]) <= torch.arange(first, first + rows.shape[1])[:, None]
+        scores = scores.where(seen, -torch.inf)
+    return scores, v
+
+
+def with_fetches(one_pass: Callable[..., tuple[torch.Tensor, torch.Tensor]], q: torch.Tensor,
+                 k: torch.Tensor, v: torch.Tensor, block: int, causal: bool
+                 ) -> tuple[torch.Tensor, torch.Tensor, list[int]]:
+    """``one_pass(q, fetch, keys, block, causal)``: (out, lse, how many numbers each fetch read)."""
+    fetched: list[int] = []
+
+    def fetch(start: int, stop: int) -> tuple[torch.Tensor, torch.Tensor]:
+        fetched.append(2 * k[:, start:stop].numel())
+        return k[:, start:stop], v[:, start:stop]
+
+    return *one_pass(q, fetch, k.shape[1], block, causal), fetched
+
+
+def tried(step: Callable[..., tuple[torch.Tensor, torch.Tensor, torch.Tensor]], q: torch.Tensor,
+          k: torch.Tensor, v: torch.Tensor) -> str:
+    """What a step gives for values of 1, and how many rows of this attention it gets wrong, as one line."""
+    scores, v = scored(q, k, v, 0, 0, causal=False)
+    ones = walk(step, scores, torch.ones_like(v), 64)
+    wrong = (walk(step, scores, v, 64) - scores.softmax(-1) @ v).abs().amax(-1) > 1e-4
+    return (f"{step.__name__:15} values of 1 give {ones.min():.2f} to {ones.max():.2f};"
+            f" {wrong.float().mean():.0%} of the rows are wrong")
