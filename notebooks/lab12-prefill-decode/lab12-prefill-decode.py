@@ -17,7 +17,7 @@
 # lab you predict the calls of a real `generate`, watch them, write the loop yourself, and count what each
 # call computes. At the end you can say what a call waits for: launches, memory, or arithmetic.
 #
-# **Time** 65 to 75 minutes · **Points** 19, of which 6 are practice (exercises 2 and 3) · **Reading**
+# **Time** 60 to 75 minutes · **Points** 19, of which 6 are practice (exercises 2 and 3) · **Reading**
 # [Prefill and decode](../../handbook/lab12-prefill-decode.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -91,8 +91,8 @@ print(tokenizer.decode(answer[0, question.input_ids.shape[1]:], skip_special_tok
 # context.](../../handbook/figures/lab12-phases.svg)
 #
 # *From the handbook.* FLOPs per byte of a call of Llama 3 8B's architecture at 16 bits. A prefill of n tokens
-# and a decode call of n sequences read the weights equally often, but each sequence has a cache of its own,
-# which no other sequence can use.
+# and a decode call of n sequences both read the weights once. But each sequence also reads a cache of its
+# own, which no other sequence can use.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -111,8 +111,8 @@ print(f"prompt {PROMPT_TOKENS} tokens, {NEW} new ones;", f"{config.num_hidden_la
 #
 # *difficulty 2 of 3 · 5 minutes · 3 points*
 #
-# **Before you run anything**, write a function that says what the trace will show. It is graded on runs that
-# this notebook never makes, among them three prompts at once.
+# **Before you trace anything**, write a function that says what the trace will show. It is graded on runs
+# that this notebook never makes, among them three prompts at once.
 #
 # | argument | meaning |
 # |---|---|
@@ -196,7 +196,6 @@ def generate(ids, new):
 
 from inferlab.lab.kits.decode.lm_calls import FAULTS, calls_of, slow_generate
 
-generate(ids[:, :4], 2)  # the first call of a process sets things up; it is not what we want to look at
 with trace(model) as run:
     tokens, cache = generate(ids, NEW)
 
@@ -228,10 +227,10 @@ with when_written("forecast"):
 # %% [markdown]
 # **Reconcile.** Where your forecast and the trace differ, the trace is right.
 #
-# A user waits for the **time to first token** (TTFT), which is the prefill, and then for the **inter-token
-# latency** (ITL), one decode call for each further token. Look at the line "TTFT" above: most of the tokens
-# belong to the prompt, and they took the smaller part of the time. **The prompt does not dominate a long
-# answer.**
+# A user waits for the **time to first token** (TTFT), which here is the prefill, and then for the
+# **inter-token latency** (ITL), one decode call for each further token. Look at the line "TTFT" above: most
+# of the tokens belong to the prompt. Which part of the time did they take? Usually it is the smaller part,
+# because each further token needs a call of its own.
 #
 # ### One block opened up
 #
@@ -253,11 +252,11 @@ opened.table()
 #
 # *difficulty 1 of 3 · 6 minutes · 3 points*
 #
-# A Transformer is made of four kinds of parts. An **embedding** turns token ids into vectors, once, before
-# the first block. In each block, **attention** mixes each token with the tokens before it, and the **MLP**
-# works on each token alone. The vectors that go through the blocks are called the state. Attention and the
-# MLP each get a **normalized** copy of the state, and their result is *added* to the state itself. This sum
-# is the **residual**; no call in the table shows it. Sums and norms keep the training of deep stacks stable.
+# Before `lm_head`, a Transformer has four kinds of parts: embedding, attention, MLP and norms. The
+# **embedding** turns token ids into vectors, once, before the first block. These vectors, which go through
+# the blocks, are called the state. In each block, **attention** mixes each token with the tokens before it,
+# and the **MLP** works on each token alone. Each of the two gets a copy of the state that a **norm** has
+# normalized, and its result is *added* to the state itself. No call in the table shows this sum.
 #
 # Write `block`, which makes the state after the first block from the token ids. The parts are functions, and
 # each returns a tensor `(B, T, width)`.
@@ -374,8 +373,10 @@ show_source(
     excerpts=[
         ("prefill_consumed = False", "is_first_iteration=not generation_config.is_assistant,"),
         ("while self._has_unfinished_sequences(", "prefill_consumed = True"),
-        ("next_token_logits = outputs.logits[:, -1]", "next_token_scores = logits_processor("),
-        ("next_tokens = torch.argmax(", "input_ids = torch.cat([input_ids, next_tokens[:, None]], dim=-1)"),
+        ("next_token_logits = outputs.logits[:, -1]", "next_token_logits = outputs.logits[:, -1]"),
+        ("next_tokens = torch.argmax(", "next_tokens = torch.argmax("),
+        ("input_ids = torch.cat([input_ids, next_tokens[:, None]], dim=-1)",
+         "input_ids = torch.cat([input_ids, next_tokens[:, None]], dim=-1)"),
     ],
     checked="5.24.0",
 )
@@ -389,7 +390,7 @@ show_source(
 #
 # *difficulty 2 of 3 · 7 minutes · 3 points*
 #
-# Complete the loop around any model: it knows only one function, `forward`.
+# Complete the loop. It works with any model, and knows the model only as a function `forward`.
 #
 # | argument | what it is |
 # |---|---|
@@ -479,8 +480,8 @@ with check.part("six tokens, the right ones", weight=1):
 check.score()
 
 # %% [markdown]
-# The next cells give your loop the real model. Each call is exactly the call that `generate` makes, so the
-# tokens are the same.
+# The next cells give your loop the real model. Each call feeds the tokens that `generate` feeds, so the
+# answer is the same.
 
 # %%
 def forward(ids, state):
@@ -499,8 +500,9 @@ with when_written("greedy"):
 #
 # *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# Count the FLOPs of a call from the config alone. A matrix of m × n weights, applied to one position, costs
-# `2 * m * n` FLOPs: a multiplication and an addition for each weight. These are the matrices of a layer:
+# Count the FLOPs of a call from the model's sizes alone. A matrix of m × n weights, applied to one position,
+# costs `2 * m * n` FLOPs: a multiplication and an addition for each weight. These are the matrices of a
+# layer. You need not add them up: your function gets the sum over all layers as `layer_weights`.
 
 # %%
 for name, part in model.model.layers[0].named_modules():
@@ -515,7 +517,7 @@ print(f"{'lm_head':20} {tuple(model.lm_head.weight.shape)}   once, after the las
 #
 # | argument | meaning |
 # |---|---|
-# | `sizes` | `dict`: `layer_weights` (of all matrices in all layers), `head_weights` (of `lm_head`), `layers`, `query_heads`, `kv_heads`, `head_dim` |
+# | `sizes` | `dict`: `layer_weights` (weights of all matrices in all layers, already summed), `head_weights` (of `lm_head`), `layers`, `query_heads`, `kv_heads`, `head_dim` |
 # | `new`, `context` | new tokens, and tokens already in the cache, of each sequence |
 # | `batch` | sequences |
 #
@@ -621,9 +623,10 @@ model.set_attn_implementation(attention)
 # takes the same time however little they do. A call that waits for its issuing is called *launch-bound*. The
 # call cannot be faster than any of the three: each is a *floor*. The longest floor names the regime.
 #
-# The next cell measures how fast this machine multiplies and how fast it reads. For issuing, it times a
-# decode call of the same model with almost no width. The *ridge* that it prints is the first rate over the
-# second: calls with fewer FLOPs per byte wait for memory, calls with more wait for arithmetic.
+# The next cell measures how many FLOPs this machine does in a second and how many bytes it reads. For
+# issuing, it times a decode call of a model with as many layers and almost no width. The *ridge* that it
+# prints is FLOP/s over bytes/s: calls with fewer FLOPs per byte wait for memory, calls with more wait for
+# arithmetic.
 
 # %%
 from inferlab.lab.kits.decode.roofline import (
@@ -689,16 +692,17 @@ roofline(rates, dots, title="FLOPs per byte: prefill and decode differ by about 
 # The diagram is a *roofline*: its line is the best speed that this machine can reach at a given number of
 # FLOPs per byte. There are three regimes, and each needs another remedy:
 #
-# * **launch-bound**: far below the roof, and hardly slower with more work. A decode call of a small model (or
-#   of a large one on a fast GPU) may spend most of its time in issuing; on a CPU that is Python and torch's
-#   dispatcher. Issuing less helps.
+# * **launch-bound**: far below the roof, and hardly slower with more work. A decode call of a small model may
+#   spend most of its time in issuing, and so may that of a large model on a fast GPU. On a CPU, issuing is
+#   Python and torch's dispatcher. Issuing less helps.
 # * **memory-bound**: on the slope. All weights are read for one token. Reading less helps (fewer bits), and
 #   so does sharing one reading among more tokens (a batch).
 # * **compute-bound**: under the flat roof. A long prefill is there, and decode with a large batch of short
 #   contexts. Only a faster device or less to compute helps.
 #
 # Which of these you see for the bundled model depends on your machine; the counts do not. "Decode is
-# memory-bound" is true of a large model at batch 1. Check it against a trace before you act on it.
+# memory-bound" is often true of a large model at batch 1, and not always. Compare the measured time with the
+# floors before you act on it.
 
 # %% [markdown]
 # ### Exercise 5 · The same answer, at another price
@@ -737,7 +741,7 @@ print(f"prompt of {short} tokens, {few} new; the same tokens: {torch.equal(good_
 # | `"positions"` | token positions that went through the layers in all calls of `suspect`, `int` |
 #
 # The code finds the first pair of calls that differs. Your lines may compute the fault from `good` and `bad`,
-# and the positions from `calls_of(suspect)`; or write down both.
+# and the positions from `calls_of(suspect)`; or they may return two constants that you found there.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Print <code>[(c.new, c.context, c.head) for c in calls_of(suspect)]</code>, and the same for
@@ -799,8 +803,10 @@ check.score()
 # Explain the run of section 3 (a prompt of 128 tokens, 24 new ones) to a colleague who says that decode is
 # a small prefill. In the fields `state`, `axis` and `trade-off` you write short sentences, one a line, from
 # the tables below: an entry of `who`, a verb, an entry of its row and, if you like, entries of a row `may
-# follow`. An example: `the batch axis has length 1 in the last call`. In the field `readings` you type how
-# often the weights are read after the first token is there.
+# follow`. An example: `the batch axis has length 1 in the last call`. In `state`, say what a decode call
+# finds and what it need not compute. In `axis`, say how many tokens go into each call and how many are in the
+# cache. In `trade-off`, say what is gained and what is paid when more sequences share a decode call. In
+# `readings` you type how often the weights are read after the first token is there.
 #
 # Lines that begin with `#` are notes of your own.
 
@@ -865,8 +871,8 @@ check.score()
 #
 # * **Decode is not a small prefill.** It reads the same weights for one token that prefill reads for all of
 #   them. With the FLOPs per byte the regime changes, and so does the remedy.
-# * **The prompt does not dominate a long answer.** Prefill reads the weights once; an answer of n tokens
-#   reads them n - 1 more times.
+# * **Most of the tokens may take the smaller part of the time.** Prefill reads the weights once for the whole
+#   prompt; an answer of n tokens reads them n - 1 more times.
 # * **n tokens are n calls and P + n - 1 positions.** The last token is returned, never fed.
 # * **Three regimes, not two.** A decode call may wait for its own launches. Then fewer bits do not help, and
 #   a larger batch is nearly free.
@@ -876,8 +882,8 @@ check.score()
 # %% [markdown]
 # ## 8 · If you have more time
 #
-# The stated time does not count this section, and nothing that is graded needs it: it leaves the launch-bound
-# regime.
+# The stated time does not count this section, and nothing that is graded needs it. It shows how a decode call
+# gets out of the launch-bound regime.
 #
 # A **static cache** reserves all its memory at the start, so no shape and no address changes from step to
 # step. That makes a **CUDA graph** possible: it records one step with all its kernels and replays them with a
