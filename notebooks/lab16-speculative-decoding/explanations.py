@@ -27,22 +27,6 @@ state: what the draft does, what the target does and in how many passes, and wha
     more: in one pass = in a single pass, in one target pass, in one go, at once, in one forward pass, in
         parallel / one after the other = one by one, one at a time, in four passes, in a pass for each, in
         passes of its own / from the cache = out of the cache
-axis: which axis of the target's input is longer than in plain decoding, how long, and which tokens lie on it
-    who: the token axis = sequence axis, axis 1, second axis, axis of tokens, position axis, input, width /
-        the batch axis = axis 0, first axis, batch / the vocabulary axis of the logits = vocabulary axis,
-        vocabulary, logits
-    has length # = is #, is # long, has # positions, has # tokens, holds # tokens, is # wide, is # tokens
-        long, takes # tokens:
-    goes from # to # = grows from # to #, changes from # to #:
-    is # instead of # = has # positions instead of #, has # tokens instead of #, has length # instead of #,
-        is # long instead of #, is # rather than #:
-    is as long as in plain decoding = is the same as in plain decoding, is as in plain decoding:
-    holds = has, contains, counts: the drafted tokens = four drafted tokens / the last token before them =
-        last token, last accepted token, token before them, last decided token, last emitted token, token
-        before drafted ones / the whole prompt = prompt / the tokens that the target writes in this pass =
-        new tokens of the target
-    more: in a later pass = in later passes, in each later pass, in every later pass / in the
-        first pass / in the last pass / in each pass = in every pass
 trade-off: what you gain, and what you pay, when more tokens are drafted in a round
     who: a longer draft = longer drafts, more drafted tokens, larger gamma, drafting more tokens, drafting
         more
@@ -100,43 +84,6 @@ false: The draft proposes a few tokens; the target keeps a beginning of them, an
 false: The cache only forgets: it is the draft that proposes, and the target that decides.
     the cache | writes / checks / accepts | *
 """), "what draft, target and cache do in a round")
-
-# %% check="round-axis"
-### FIXTURE words
-
-
-def widths(prompt=74, drafted=4):
-    """Tokens that go into the target's passes in the run of section 3, the last one of which is narrower."""
-    return {"prompt": prompt, "drafted": drafted, "pass": drafted + 1, "first": prompt + drafted}
-
-
-check.slot(lambda: words.grade(check.explanation("one-round"), "axis", """
-wanted: which axis is longer than in plain decoding, and how long
-    the token axis | has length {pass} / goes from 1 to {pass} / is {pass} instead of 1 | | in a later pass
-    the token axis | goes from {prompt} to {first} / is {first} instead of {prompt} | | in the first pass
-wanted: which of the draft's tokens lie on it
-    the token axis | holds | the drafted tokens | in a later pass / in the first pass / in the last pass
-wanted: which token lies there besides the draft's
-    the token axis | holds | the last token before them | in a later pass / in the first pass / in the last
-        pass
-true
-    the token axis | holds | the whole prompt | +in the first pass
-    the token axis | has length {first} | | in the first pass
-    the token axis | has length 2 / has length 3 | | in the last pass
-    the batch axis | has length 1 / is as long as in plain decoding | | *
-    the vocabulary axis of the logits | has length 1024 / is as long as in plain decoding | | *
-false: The batch stays 1, and the vocabulary is the same as ever: what is longer is the axis of the tokens.
-    the batch axis / the vocabulary axis of the logits | *
-false: The last token goes in too: five, of which four are drafted.
-    the token axis | has length {drafted} / goes from # to {drafted} / is {drafted} instead of #
-false: The prompt is in the cache: only the first pass reads it.
-    the token axis | holds | the whole prompt
-    the token axis | has length {first}
-false: The target reads five tokens in a pass; how many are emitted depends on what it accepts.
-    the token axis | holds | the tokens that the target writes in this pass
-false: Plain decoding gives the target one token a pass. What does it get here?
-    the token axis | *
-""", widths()), "which axis is longer, with its numbers")
 
 # %% check="round-trade-off"
 ### FIXTURE words

@@ -161,8 +161,8 @@ def test_the_picture_shows_theory_and_runs():
 def test_points_and_practice(blocks):
     points = {b.cell.metadata["check"]: b.cell.metadata["points"] for b in blocks
               if "check" in b.cell.metadata}
-    assert sum(points.values()) == 19 and points["verify"] == 3
-    assert "**Points** 19, of which 3 are practice" in prose_of(LAB)
+    assert sum(points.values()) == 17 and points["verify"] == 3
+    assert "**Points** 17, of which 3 are practice" in prose_of(LAB)
 
 
 def test_every_note_on_the_installed_source_finds_its_line():
