@@ -19,6 +19,8 @@ MENDED = {
     '<th class="head"><p></p></th>': "<td></td>",
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     '<div id="search-results">': f"<h1>Search</h1>\n{SEARCH}\n" + '<div id="search-results">',
+    '<script src="_static/searchtools.js"></script>': '<script src="_static/searchtools.js"></script>'
+    '<script src="_static/search.js"></script>',
     "<pre>": '<pre tabindex="0">',
     '<a href="#" class="back-to-top muted-link">': '<nav aria-label="Top of the page">'
     '<a href="#" class="back-to-top muted-link">',

@@ -165,5 +165,13 @@ def test_a_word_of_the_explanations_is_found_by_its_letter_and_by_typing(site, t
 def test_search_finds_a_word_of_a_lab(site, tab):
     page = tab().open("search.html?q=rotary")
     page.wait_for_selector("#search-results li a")
-    found = page.locator("#search-results li a").evaluate_all("all => all.map(a => a.getAttribute('href'))")
+    links = page.locator("#search-results li h3 a")
+    found = links.evaluate_all("all => all.map(a => a.getAttribute('href'))")
     assert any("lab" in link for link in found)
+    page.wait_for_selector("#search-results .context")
+    excerpts = page.locator("#search-results .context").all_inner_texts()
+    assert not [text for text in excerpts if "Download" in text and "Colab" in text]
+    assert re.fullmatch(r"In (one place|\d+ places)\.", page.inner_text(".search-summary"))
+    page = tab().open("search.html?q=zebra")
+    page.wait_for_function("document.querySelector('.search-summary')?.innerText")
+    assert page.inner_text(".search-summary") == "No page has all of these words. Fewer words find more."
