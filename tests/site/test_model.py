@@ -206,6 +206,9 @@ def test_a_run_stops_at_each_boundary_that_is_asked_for_and_shows_it(site, tab):
                 ".data.buffer)).size"
             )
             assert colors > 20, f"{name} is drawn value by value"
+        if name == "scheduler.step":
+            words = page.inner_text("#model .picture figcaption")
+            assert words == f"The latents after step {1 + (number - 5) // 4} of 2"
         if number == 5:  # the values of a pixel under the pointer
             page.locator("#model .detail canvas").first.hover(position={"x": 3, "y": 3})
             assert page.inner_text("#model .under >> nth=0").startswith("noise_pred[0, 0, 0, 0] = ")
@@ -218,9 +221,11 @@ def test_a_run_stops_at_each_boundary_that_is_asked_for_and_shows_it(site, tab):
     page.wait_for_selector("#model.paused")
     page.click("[data-do=next]")
     page.wait_for_selector("#model.paused .boundaries li:nth-child(2)")
+    assert "The noise of seed 1" in page.inner_text("#model .picture figcaption"), "no picture of before"
     page.click("[data-do=go]")
     page.wait_for_selector("#model.done")
     assert page.locator("#model .boundaries li").count() == len(order)
+    assert page.inner_text("#model .picture figcaption") == "“a red circle”"
     page.click("#model .column:nth-child(2) .latents")
     assert page.inner_text("#model .detail h2") == "unet" and "step 2 of 2" in page.inner_text(".detail")
     for folded in page.locator("#model .detail summary").all():
@@ -252,7 +257,10 @@ def test_nothing_is_loaded_before_the_button_and_nothing_twice(site, tab):
     assert not asked_for()
     page.fill("[name=caption]", asked_first)
     assert "MB" in page.inner_text("[data-do=draw]")
-    page.click("[data-do=draw]")
+    picture, button = (page.locator(one).bounding_box() for one in ("#model .picture", "[data-do=draw]"))
+    assert 0 < button["y"] - picture["y"] - picture["height"] < 40, "one over the other"
+    page.focus("[name=caption]")
+    page.keyboard.press("Enter")
     page.wait_for_selector("#model.done", timeout=60_000)
     config = json.loads(page.evaluate(f"async () => {{ {MODULES} return JSON.stringify(config); }}"))
     names = config["families"]["sd"]["files"]

@@ -49,15 +49,14 @@ function fill(values) {
 }
 
 function showAsked() {
-  for (const name of ["steps", "guidance"]) form[name].parentElement.querySelector(".set").textContent = form[name].value;
+  for (const name of ["steps", "guidance"]) {
+    const slider = form[name];
+    slider.parentElement.querySelector(".set").textContent = slider.value;
+    slider.style.setProperty("--share", (slider.value - slider.min) / (slider.max - slider.min));
+  }
   if (family() === "sd" && form.guidance.valueAsNumber <= 1) form.guidance.parentElement.querySelector(".set").textContent = "off";
   if (!state.tokenize) return;
-  if (!state.drawing && !state.boundaries.length && form.seed.checkValidity()) {
-    const noise = { dims: LATENTS, data: randn(1024, form.seed.value) };
-    paintColors(get(".picture canvas"), noise, -3, 3);
-    get(".picture canvas").setAttribute("aria-label", `The noise of seed ${form.seed.value}`);
-    get(".picture figcaption").textContent = `The noise of seed ${form.seed.value}. The picture comes out of it.`;
-  }
+  if (!state.drawing && !state.boundaries.length && form.seed.checkValidity()) showNoise(form.seed.value);
   const chips = ({ ids, tokens, used, cut }, ends) => [
     ...ids.slice(0, used + ends).map((id, at) => made("span", { className: "token", title: `token ${at}` }, tokens[at].replace("</w>", ""), made("small", {}, String(id)))),
     ...(cut ? [made("em", {}, `${cut} more do not fit`)] : []),
@@ -67,6 +66,19 @@ function showAsked() {
   get(".tokens").replaceChildren(...(family() === "sd" ? clip
     : [reader("CLIP"), ...clip, reader("T5"), ...chips(state.tokenize2(form.caption.value), 1)]));
 }
+
+function showPicture(tensor, label, words, { low = -1, high = 1, smooth = false } = {}) {
+  const canvas = get(".picture canvas");
+  paintColors(canvas, tensor, low, high);
+  canvas.classList.toggle("smooth", smooth);
+  canvas.setAttribute("aria-label", label);
+  get(".picture figcaption").textContent = words;
+}
+
+const asPlanes = (tensor) => (tensor.dims.length === 3 ? unpacked(tensor) : tensor);
+const showLatents = (tensor, words) => showPicture(asPlanes(tensor), words, words, { low: -3, high: 3 });
+const showNoise = (seed) => showPicture({ dims: LATENTS, data: randn(1024, seed) }, `The noise of seed ${seed}`,
+  `The noise of seed ${seed}. The picture comes out of it.`, { low: -3, high: 3 });
 
 // The boundaries and the words that belong to the chosen model, and what its first run would load.
 async function showModel() {
@@ -189,7 +201,10 @@ function showInFilm(boundary, at) {
   const columns = get(".columns");
   const denoiser = name === "unet" || name === "transformer";
   if (denoiser && state.follow) columns.scrollLeft = columns.children[column].offsetLeft - columns.clientWidth / 2;
-  const noise = (tensor) => (canvas) => paintColors(canvas, tensor.dims.length === 3 ? unpacked(tensor) : tensor, -3, 3);
+  const noise = (tensor) => (canvas) => paintColors(canvas, asPlanes(tensor), -3, 3);
+  const next = name === "vae.decode" ? column + 1 : step === null ? 0 : column;
+  showRunning(next);
+  place.style.setProperty("--done", next / (state.asked.steps + 1));
   if (denoiser) {
     columns.children[column].querySelector(".when").textContent = `t = ${boundary.t}`;
     frame(column, "latents", at, noise(inputs.sample ?? inputs.hidden_states));
@@ -200,11 +215,21 @@ function showInFilm(boundary, at) {
   if (name !== "vae.decode") return;
   const image = outputs.image;
   frame(column, "guess", at, (canvas) => paintColors(canvas, image, -1, 1));
-  const big = get(".picture canvas");
-  paintColors(big, image, -1, 1);
-  big.classList.add("smooth");
-  big.setAttribute("aria-label", guess ? `The guess at step ${step}` : `The picture: ${state.asked.caption}`);
-  get(".picture figcaption").textContent = guess ? `What step ${step} of ${state.asked.steps} believes, at t = ${boundary.t}` : `“${state.asked.caption}”`;
+  if (guess) showPicture(image, `The guess at step ${step}`, `What step ${step} of ${state.asked.steps} believes, at t = ${boundary.t}`, { smooth: true });
+  else showPicture(image, `The picture: ${state.asked.caption}`, `“${state.asked.caption}”`, { smooth: true });
+}
+
+// The column whose frames come next.
+function showRunning(column) {
+  for (const [at, one] of [...get(".columns").children].entries()) one.classList.toggle("running", at === column);
+}
+
+// Where a run has stopped, the picture is of the latents as they are there.
+function showStopped({ name, step, inputs, outputs }) {
+  const of = `of ${state.asked.steps}`;
+  if (name === "prepare_latents") showLatents(outputs.latents, "The latents before step 1: noise");
+  if (name === "unet" || name === "transformer") showLatents(inputs.sample ?? inputs.hidden_states, `The latents that step ${step} ${of} begins with`);
+  if (name === "scheduler.step") showLatents(outputs.prev_sample, `The latents after step ${step} ${of}`);
 }
 
 // The run that the build recorded from Python, too: the largest difference of its latents, step by step.
@@ -271,6 +296,7 @@ const heard = {
     if (number !== state.number) return;
     state.paused = paused;
     showBoundary(boundary);
+    if (paused) showStopped(boundary);
     showState();
     say(paused ? `Stopped after ${titleOf(boundary)}.` : `Step ${boundary.step ?? 0} of ${state.asked.steps}`);
   },
@@ -281,6 +307,7 @@ const heard = {
     say(`${state.asked.steps} steps in ${seconds(ms)}: ${state.asked.model === "sd" ? "unet" : "transformer"} ${seconds(spent("unet") + spent("transformer"))}, vae.decode ${seconds(spent("vae.decode"))}. ${state.from}`);
     state.from = "";
     place.classList.add("done");
+    showRunning(-1);
     showState();
   },
   failed: ({ message }) => {
@@ -311,6 +338,9 @@ function begin(once) {
   for (const chip of all(".places button")) chip.classList.remove("now");
   get(".agrees").textContent = "";
   emptyFilm(state.asked.steps);
+  showRunning(0);
+  showNoise(state.asked.seed);
+  place.style.setProperty("--done", 0);
   const changed = Object.entries(state.asked).filter(([key, value]) => state.config.families[family()].reference[key] !== value);
   const words = new URLSearchParams(changed.length ? state.asked : { model: family() });
   history.replaceState(null, "", changed.length || family() !== "sd" ? `?${words}` : location.pathname);
@@ -329,7 +359,16 @@ form.addEventListener("input", (event) => {
     showModel();
   } else showAsked();
 });
+form.caption.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.isComposing) return;
+  event.preventDefault();
+  form.requestSubmit();
+});
 const actions = {
+  another: ({ currentTarget }) => {
+    const captions = JSON.parse(currentTarget.dataset.captions);
+    fill({ caption: captions[(captions.indexOf(form.caption.value) + 1) % captions.length] });
+  },
   slow: () => begin(true),
   pause: () => tell({ do: "pause" }),
   next: () => tell({ do: "next" }),
