@@ -14,11 +14,11 @@
 # # Lab 13 · The KV cache
 #
 # Between two tokens a language model remembers keys and values, and nothing else: the *KV cache*. In this lab
-# you predict the size of the cache to the byte, watch it grow, crop and reorder it, and find out at which
-# length it is larger than the weights. You write the attention in which several query heads share a key head.
-# Then you get a service that mishandles its cache, which its text does not show.
+# you predict the size of the cache to the byte, watch the cache grow, and find out at which length it is
+# larger than the weights. You write the attention in which several query heads share a key head, and how a
+# cache is cropped and reordered. Then you get a service that mishandles its cache, and find out how.
 #
-# **Time** 55 to 70 minutes · **Points** 17, of which 3 are practice · **Reading**
+# **Time** 60 to 75 minutes · **Points** 17, of which 3 are practice · **Reading**
 # [The KV cache](../../handbook/lab13-kv-cache.md) in the handbook, before you start
 
 # %% tags=["parameters"]
@@ -54,14 +54,14 @@ print(type(model).__name__, "·", f"{weights:,} parameters ·", model.dtype)
 # ## 1 · Goal and mental model
 #
 # In attention, the **query** of a token is compared with the **keys** of all tokens up to it. The closer a
-# key fits, the more of that token's **value** goes into the result. A token's key and value depend on the
-# tokens before it and on nothing that comes later. So they are computed once and kept:
+# key fits, the more of that token's **value** goes into the result. A token's key and value depend on it and
+# on the tokens before it, and on nothing that comes later. So they are computed once and kept:
 #
 # | for each | is kept | why |
 # |---|---|---|
 # | layer | keys and values, each (batch, kv heads, tokens, head_dim) | every layer has its own |
 # | key/value head | one key and one value of `head_dim` numbers | several query heads may share one |
-# | token | one more row | the only axis that grows |
+# | token | one more row | every token has a key and a value of its own: only this axis grows |
 #
 # $$\text{bytes} = 2 \times \text{layers} \times \text{kv heads} \times \text{head dim} \times \text{tokens} \times \text{batch} \times \text{bytes of a number}$$
 #
@@ -71,6 +71,7 @@ print(type(model).__name__, "·", f"{weights:,} parameters ·", model.dtype)
 # ![Three panels, each with eight query heads. In the first each has its own key and value; in the second
 # four share one; in the third all eight share one.](../../handbook/figures/lab13-cache.svg) *From the
 # handbook.* Eight query heads share eight, two and one key/value heads. Only the lower two rows are cached.
+# With fewer key/value heads there is less to keep and to read, but the model's quality may fall.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -79,14 +80,14 @@ print(type(model).__name__, "·", f"{weights:,} parameters ·", model.dtype)
 #
 # *difficulty 2 of 3 · 7 minutes · 3 points*
 #
-# **Before you run anything**, write a function that says what cache a greedy `generate` leaves. The function
-# is graded on runs and models that this notebook does not have.
+# **Before you trace anything**, write a function that says what cache a greedy `generate` leaves. The
+# function is graded on runs and models that this notebook does not have.
 #
 # | argument | meaning |
 # |---|---|
 # | `prompt`, `new`, `batch` | tokens of each prompt, new tokens of each sequence (at least 1), sequences |
 # | `layers`, `heads`, `kv_heads`, `head_dim` | sizes of the model; `heads` are the query heads |
-# | `dtype` | of the cache: `"float32"`, `"float16"`, `"bfloat16"` or `"float8_e4m3fn"` |
+# | `dtype` | of the cache: `"float32"`, `"float16"`, `"bfloat16"` or `"float8_e4m3fn"` (no scales) |
 # | `capacity` | `None` for a `DynamicCache`; for a `StaticCache` its `max_cache_len` |
 #
 # Returns a `dict`: `"length"`, the tokens in the cache, `int`; `"shape"`, the shape of one layer's keys, a
@@ -164,7 +165,7 @@ def generate(ids, new, cache):
     """Exactly `new` greedy tokens after `ids`, with this cache."""
     return model.generate(ids, attention_mask=torch.ones_like(ids), min_new_tokens=new, max_new_tokens=new,
                           do_sample=False,
-                          # on a GPU a static cache would be compiled for, for a minute
+                          # on a GPU, generate would compile the model for a static cache: a minute
                           disable_compile=True, **cache_argument(cache))
 
 
@@ -199,13 +200,13 @@ with when_written("forecast"):
     print("your forecast:", forecast(PROMPT_TOKENS, NEW, 1, *sizes, str(model.dtype).removeprefix("torch.")))
 
 # %% [markdown]
-# ### The same answer from three kinds of cache
+# ### Three kinds of cache
 #
-# A static cache is allocated once, so that its address and shapes never change. CUDA graphs and
-# `torch.compile` need that. A quantized cache keeps all but the newest tokens as small integers, called
-# *codes*, with one *scale* for each group of numbers: a number is its code times the scale. (The quantized
-# cache of this lab is a dozen lines of plain torch on the library's `QuantizedLayer`. Each of its codes takes
-# a whole byte, also where 4 or 2 bits would be enough.)
+# A static cache is allocated once, so that its address and shapes never change. CUDA graphs need that. A
+# quantized cache keeps all but the newest tokens as small integers, called *codes*, with one *scale* for each
+# group of numbers: a number is its code times the scale. (The quantized cache of this lab is a dozen lines of
+# plain torch on the library's `QuantizedLayer`. Each of its codes takes a whole byte, also where 4 or 2 bits
+# would be enough.)
 
 # %%
 kinds = {
@@ -222,39 +223,21 @@ for kind, one in kinds.items():
     print(f"{kind:21} length {int(one.get_seq_length())}  {real_bytes(one):>9,} bytes   "
           f"{'same answer' if same else 'ANOTHER answer'}:",
           tokenizer.decode(answers[kind][:12]), "...")
+with when_written("forecast"):
+    dtype = str(model.dtype).removeprefix("torch.")
+    print("your forecast of the static one:", forecast(PROMPT_TOKENS, NEW, 1, *sizes, dtype, 256))
 
 # %% [markdown]
 # The static cache is the largest: it has room for 256 tokens, however many are used. Two bits a number are
 # too few for this model; eight bits do not change the answer. Lab 17 is about quantizing.
 #
-# How do they get to their size? The next cell feeds 64 tokens, 16 in the first call and then one a call, and
-# draws the bytes that each cache holds after every call:
-
-# %% tags=["demo"]
-from inferlab.lab.kits.kv_caches import growth_chart
-
-grown = {
-    "static, capacity 96": StaticCache(config=config, max_cache_len=96),
-    "dynamic": DynamicCache(config=config),
-    "quantized, 8 bits": small_cache(config, bits=8, group=16),
-}
-held = {kind: [] for kind in grown}
-for kind, one in grown.items():
-    for piece in ids[:, :64].split([16] + [1] * 48, dim=1):
-        model(piece, None, None, one, logits_to_keep=1)
-        held[kind].append(real_bytes(one))
-growth_chart(range(16, 65), held, title="A static cache is full-sized at once; a quantized one has teeth")
-
-# %% [markdown]
-# The teeth are the newest tokens. They are kept in full precision, and whenever there are eight of them, all
-# eight become codes.
-#
 # ### When the cache passes the weights
 #
 # The weights have a fixed size; the cache grows with every token of every sequence. Three models of the next
-# cells differ only in `num_key_value_heads`. The fourth curve is a cache in fp8 (from lab 17): one byte a
-# number instead of four, and a scale for each group of 32 numbers. All bytes of a token come from caches of
-# real runs.
+# cells differ only in `num_key_value_heads`. The fourth curve is a cache in fp8 (lab 17 builds it): one byte
+# a number instead of four, and a scale for each group of 32 numbers. All bytes of a token come from caches of
+# real runs. Both horizontal lines are the weights of the model with 2 key/value heads. (With 8 such heads a
+# model has somewhat more weights, with 1 somewhat fewer.)
 
 # %%
 from inferlab.lab.kits.kv_caches import cache_curves
@@ -345,7 +328,7 @@ show_source(
 # %% [markdown]
 # ## 5 · Build
 #
-# You write what a cache does, and find out what a service does with one. Exercise 2 is practice (3 points).
+# Exercise 2 is practice (3 points).
 #
 # ### Exercise 2 · Shared heads by hand
 #
@@ -435,8 +418,8 @@ with when_written("attend"):
     print(f"largest difference to the layer's own attention: {float((mine - theirs).abs().max()):.1e}")
 
 # %% [markdown]
-# So keys are cached *after* the rotation that gives them their position. A cached key belongs to its position
-# and cannot simply be moved.
+# The model has a *rotary embedding*: each key is rotated by an angle that depends on its position. Keys are
+# cached *after* this rotation. So a cached key belongs to its position and cannot simply be moved.
 
 # %% [markdown]
 # ### Exercise 3 · Operations on a cache
@@ -535,7 +518,7 @@ print("suspect:", tokenizer.decode(bad[0, prompt.shape[1]:]))
 # |---|---|
 # | `"stale"` | the cache still holds tokens of an earlier request |
 # | `"ignored"` | the cache never reaches the decode calls |
-# | `"cropped"` | once during the run, one token too many is removed from the cache |
+# | `"cropped"` | once during the run, one token is removed from the cache |
 # | `"window"` | only the newest tokens are kept |
 #
 # `calls_of(trace)` lists a run's calls, each with `.number` (from 1), `.new` (tokens that went in) and
@@ -546,7 +529,7 @@ print("suspect:", tokenizer.decode(bad[0, prompt.shape[1]:]))
 # | `"fault"` | one of the four names |
 # | `"call"` | number of the first call whose `.context` differs between `suspect` and `healthy`, `int` |
 # | `"healthy"`, `"suspect"` | `.context` of that call in the two runs, `int` |
-# | `"lost"` | tokens of **this** request, prompt included, that the **last** call of `suspect` could not see, `int`. (A call always sees the token that goes in) |
+# | `"lost"` | tokens of **this** request, prompt included, that the **last** call of `suspect` could not see, `int`; 0 if it could see all of them. (A call always sees the token that goes in) |
 #
 # Your function may compute the values from the traces, or return values that you found there.
 #
@@ -604,8 +587,8 @@ with check.part("a fault and four numbers (graded when you hand it in)", weight=
 check.score()
 
 # %% [markdown]
-# The text of an answer shows none of these faults reliably. The contexts of the calls show all of them: in a
-# healthy run the context begins at zero and grows by the tokens that went in.
+# The contexts of the calls show all four faults: in a healthy run the context begins at zero and grows by the
+# tokens that went in.
 
 # %% [markdown]
 # ## 6 · Explain
@@ -620,7 +603,7 @@ check.score()
 # | line | what it says |
 # |---|---|
 # | `crossing:` | tokens at which this cache would be as large as the weights (in the same 32 bits) |
-# | `gain:` | what gets better with 2 instead of 8 key/value heads: a quantity and its direction, such as `latency up` |
+# | `gain:` | what gets better with 2 instead of 8 key/value heads: a quantity of the table below and its direction, `up` or `down` |
 # | `cost:` | what may get worse, in the same form |
 #
 # Lines that begin with `#` are notes of your own.
@@ -704,8 +687,8 @@ check.score()
 # * **A static cache is not smaller.** It takes its whole capacity at once. Its advantage is that addresses
 #   and shapes never change.
 # * **The cache does not speed prefill up.** It makes every later call short, and it grows with each call.
-# * **The last token is not in the cache.** It holds P + n - 1 tokens, and a capacity of P + n - 1 is enough.
-# * **`repeat` and `repeat_interleave` give the same shape.** A right shape is no proof.
+# * **The last token is not in the cache.** It holds P + n - 1 tokens.
+# * **A right shape is no proof.** Key heads that are repeated in the wrong order have the same shape.
 #
 # Say it aloud, as in an interview: name the state object, the axis that grows, and the trade-off.
 

@@ -15,7 +15,6 @@ from inferlab.lab.kits.kv_caches import (
     WINDOW,
     cache_curves,
     faulty_service,
-    growth_chart,
     real_bytes,
 )
 from inferlab.lab.kits.low_bits import small_cache
@@ -141,11 +140,3 @@ def test_the_picture_has_a_curve_for_each_and_a_line_for_the_weights():
     assert [line.get_label() for line in axis.get_lines()][:2] == ["a", "b"] and len(axis.get_lines()) == 3
     with pytest.raises(ValueError, match="curves"):
         cache_curves({}, [1, 2], {}, title="t")
-
-
-def test_the_picture_of_growth_has_a_line_for_each_cache_call_by_call():
-    axis = growth_chart([1, 2, 3], {"a": [1024, 2048, 3072], "b": [4096] * 3}, title="t").axes[0]
-    assert [list(line.get_ydata()) for line in axis.get_lines()] == [[1.0, 2.0, 3.0], [4.0] * 3]
-    assert {text.get_text() for text in axis.texts} == {"a", "b"}
-    with pytest.raises(ValueError, match="3 calls"):
-        growth_chart([1, 2, 3], {"a": [1, 2]}, title="t")

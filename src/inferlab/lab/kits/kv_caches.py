@@ -1,4 +1,4 @@
-"""KV caches of several kinds: their real bytes, faulty uses of one, and two pictures."""
+"""KV caches of several kinds: their real bytes, faulty uses of one, and a picture."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def faulty_service(
         model: a causal model of `transformers`.
         ids: (1, P) int64, P >= 12: where the prompt of an earlier request is taken from.
         fault: "stale" (the cache still holds 12 tokens of that request), "ignored" (decode calls get no
-            cache), "cropped" (after the fourth call one token too many is taken off the cache), "window"
+            cache), "cropped" (after the fourth call one token is taken off the cache), "window"
             (only the newest 32 tokens are kept).
 
     Returns:
@@ -79,34 +79,6 @@ def faulty_service(
         return tokens
 
     return serve
-
-
-def growth_chart(tokens: Sequence[int], held: Mapping[str, Sequence[int]], *, title: str) -> Figure:
-    """Bytes that each of several caches holds, call by call, against the tokens in it.
-
-    Args:
-        tokens: in the cache after each call.
-        held: label -> bytes after each of these calls; up to four.
-        title: the finding.
-
-    Raises:
-        ValueError: no cache, more than four, or one with another number of calls.
-    """
-    if not 1 <= len(held) <= len(LINES) or any(len(one) != len(tokens) for one in held.values()):
-        raise ValueError(f"1 to {len(LINES)} caches with {len(tokens)} calls each")
-    with plt.style.context(STYLE):
-        fig, axis = plt.subplots(figsize=(6.8, 3.2))
-        for (name, values), style, color in zip(held.items(), LINES, (MID, DARK, ACCENT, "0.4"),
-                                                strict=False):
-            axis.plot(tokens, [value / 2**10 for value in values], color=color, lw=1.6, ls=style["ls"])
-            axis.annotate(name, (tokens[-1], values[-1] / 2**10), xytext=(6, 0), va="center",
-                          textcoords="offset points", fontsize=8.5, color=color, annotation_clip=False)
-        axis.set_ylim(bottom=0)
-        axis.set_xlabel("tokens in the cache")
-        axis.set_ylabel("KiB")
-        axis.set_title(title)
-        fig.tight_layout()
-    return finished(fig)
 
 
 def cache_curves(curves: Mapping[str, float], tokens: Sequence[int], weights: Mapping[str, float], *,
