@@ -16,7 +16,7 @@ from builder.cards import write_cards
 from builder.checks import broken_in, leaks_in
 from builder.concepts import write_map
 from builder.figures import put_in
-from builder.film import film
+from builder.film import film, sentence
 from builder.glossary import write_glossary
 from builder.home import write_home
 from builder.markup import mend
@@ -46,7 +46,8 @@ def main() -> int:
         write_calculators(order, PAGES)
         write_player(CACHE, PAGES)
         cards = write_cards(course, order, PAGES)
-        write_home(course, order, cards, film(CACHE, PAGES / "_static" / "film"), PAGES)
+        films = PAGES / "_static" / "film"
+        write_home(course, order, cards, film(CACHE, films), sentence(CACHE, films), PAGES)
         write_model(exported.result(), PAGES)
     options = "-b html -j auto -q -W --keep-going".split()
     failed = build_main([*options, "-c", str(SITE), "-d", str(BUILD / "site-doctrees"), str(PAGES), str(OUT)])

@@ -20,6 +20,9 @@ from .pages import in_tracks, marked, short_title
 from .templates import wide_page
 
 HEADING = re.compile(r"^#{2,3} (.+?)\s*$", re.M)
+KINDS = ("pictures", "language")
+"""What the style calls the tracks."""
+
 
 @dataclass(frozen=True)
 class Concept:
@@ -95,14 +98,14 @@ def write_map(course: Course, order: list[Entry], pages: Path) -> None:
         raise ValueError("the concept map is wrong:\n  " + "\n  ".join(faults))
     titles = {entry.lab: short_title(entry) for entry in order}
     maps = ""
-    for track, labs in in_tracks(order):
-        maps += f"<h2>{escape(track)}</h2>\n{drawn(track, labs, concepts)}\n"
+    for (track, labs), kind in zip(in_tracks(order), KINDS, strict=True):
+        maps += f"<h2>{escape(track)}</h2>\n{drawn(track, kind, labs, concepts)}\n"
     named = {one.name: escape(one.title) for one in concepts}
     lists = []
     for entry in order:
         rows = "".join(
-            f'<li id="{one.name}"><b>{escape(one.title)}.</b> {marked(one.says)} <span class="go">'
-            f'<a href="{one.read}">Read</a> '
+            f'<li id="{one.name}"><b>{escape(one.title)}.</b> <span class="says">{marked(one.says)}</span>'
+            f' <span class="go"><a href="{one.read}">Read</a> '
             f'<a href="{one.do}">Do</a></span>{_rests_on(one, named)}</li>\n'
             for one in concepts
             if one.lab == entry.lab
@@ -118,8 +121,9 @@ def _rests_on(one: Concept, named: dict[str, str]) -> str:
     return f'<br><small>Builds on {links}.</small>' if links else ""
 
 
-def drawn(track: str, labs: list[Entry], concepts: list[Concept]) -> str:
-    """A track's map: a row a lab, a box a concept, which leads to the handbook. `map.mjs` draws the lines."""
+def drawn(track: str, kind: str, labs: list[Entry], concepts: list[Concept]) -> str:
+    """A track's map: a row a lab, a box a concept, which leads to the handbook. `map.mjs` draws the lines,
+    and says what a concept is."""
     rows = ""
     for entry in labs:
         boxes = "".join(
@@ -132,12 +136,13 @@ def drawn(track: str, labs: list[Entry], concepts: list[Concept]) -> str:
         lab = f'<p><a href="handbook/{entry.lab}.html">{name}</a></p>'
         rows += f'<div class="lane">{lab}\n<div>{boxes}</div></div>\n'
     return (
-        f'<div class="map" role="group" aria-label="Concept map: {escape(track)}">'
+        f'<div class="map {kind}" role="group" aria-label="Concept map: {escape(track)}">'
         f'<svg aria-hidden="true"></svg>\n{rows}</div>'
     )
 
 
 INTRO = """\
-A row is a lab, a box is a concept, and a line leads from a concept to what builds on it. Point at a box to
-see what it rests on, and what rests on it. A click leads to the place in the handbook that explains it;
-below the map, every concept also leads to the place in its lab."""
+A row is a lab, a box is a concept. <span class="by-pointer">A line leads from a concept to what builds on it;
+the long ones show when you point at a box, with one sentence on it, and a click leads to the place in the
+handbook.</span><span class="by-touch">Tap a concept: it says in one sentence what it is, what it builds on
+and what it leads to, and where to read and do it.</span>"""

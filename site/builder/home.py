@@ -1,14 +1,15 @@
-"""The first page: what the course is, its paths with minutes and what comes before, and a run of the
+"""The first page: what the course is, its paths with minutes and what comes before, and a run of each
 bundled model."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from inferlab.grading.authoring.start_here import Entry
 from inferlab.grading.course import Course
 
-from .film import Film
+from .film import LAYER, Film, Sentence
 from .pages import in_tracks, one_line, short_title
 from .templates import filled, tree, wide_page
 
@@ -37,7 +38,27 @@ LOOK_UP = {
 }
 
 
-def write_home(course: Course, order: list[Entry], cards: list[str], film: Film, pages: Path) -> None:
+def _middle(minutes: str) -> float:
+    """Of "35 to 45 minutes"; of several such parts, the sum."""
+    return sum(map(int, re.findall(r"\d+", minutes))) / 2
+
+
+def time_of(minutes: str) -> str:
+    """A lab's minutes in short: "35 to 45 min", or "3 parts, about 2 h"."""
+    parts = len(re.findall(r"\d+ to \d+", minutes))
+    if parts > 1:
+        return f"{parts} parts, about {_middle(minutes) / 60:.0f} h"
+    return minutes.removeprefix("about ").replace(" minutes", " min")
+
+
+def hours(labs: list[Entry]) -> int:
+    """That a track takes, rounded."""
+    return round(sum(_middle(entry.minutes) for entry in labs) / 60)
+
+
+def write_home(
+    course: Course, order: list[Entry], cards: list[str], film: Film, sentence: Sentence, pages: Path
+) -> None:
     """Write `index.md`: a heading, HTML from its template, and every page's place in the side bar."""
     numbers = {entry.lab: short_title(entry).split(" · ")[0] for entry in order}
     tracks = in_tracks(order)
@@ -46,6 +67,10 @@ def write_home(course: Course, order: list[Entry], cards: list[str], film: Film,
         "home",
         film=film,
         frames=FRAMES,
+        sentence=sentence,
+        layer=LAYER + 1,
+        time_of=time_of,
+        hours=hours,
         numbers=numbers,
         lines=one_line(course),
         cards=cards,

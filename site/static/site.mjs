@@ -1,6 +1,7 @@
 // What every page runs: it loads the part that the page has a place for, and nothing else.
 const parts = {
   "form[data-calculator]": "./calculators/ui.mjs",
+  ".sentence": "./film.mjs",
   ".map": "./map.mjs",
   "#player": "./player/ui.mjs",
   "#model": "./model/ui.mjs",
