@@ -104,8 +104,8 @@ def write_map(course: Course, order: list[Entry], pages: Path) -> None:
     lists = []
     for entry in order:
         rows = "".join(
-            f'<li id="{one.name}"><b>{escape(one.title)}.</b> <span class="says">{marked(one.says)}</span>'
-            f' <span class="go"><a href="{one.read}">Read</a> '
+            f'<li id="concept-{one.name}"><b>{escape(one.title)}.</b>'
+            f' <span class="says">{marked(one.says)}</span> <span class="go"><a href="{one.read}">Read</a> '
             f'<a href="{one.do}">Do</a></span>{_rests_on(one, named)}</li>\n'
             for one in concepts
             if one.lab == entry.lab
@@ -117,7 +117,7 @@ def write_map(course: Course, order: list[Entry], pages: Path) -> None:
 
 
 def _rests_on(one: Concept, named: dict[str, str]) -> str:
-    links = ", ".join(f'<a href="#{need}">{named[need]}</a>' for need in one.needs)
+    links = ", ".join(f'<a href="#concept-{need}">{named[need]}</a>' for need in one.needs)
     return f'<br><small>Builds on {links}.</small>' if links else ""
 
 

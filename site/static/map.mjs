@@ -146,7 +146,7 @@ function neighbours(label, names) {
   const links = document.createElement("span");
   links.append(...names.flatMap((other) => {
     const link = document.createElement("a");
-    Object.assign(link, { href: `#${other}`, textContent: boxes.get(other).textContent });
+    Object.assign(link, { href: `#concept-${other}`, textContent: boxes.get(other).textContent });
     link.addEventListener("click", (event) => {
       event.preventDefault();
       open(other, true);
@@ -196,7 +196,7 @@ function open(name, keep = false) {
   point(name);
   if (!name) return;
   const box = boxes.get(name);
-  const told = document.getElementById(name);
+  const told = document.getElementById(`concept-${name}`);
   const says = document.createElement("p");
   says.append(...[...told.querySelector(".says").cloneNode(true).childNodes]);
   panel.setAttribute("aria-label", box.textContent);
