@@ -149,6 +149,7 @@ function neighbours(label, names) {
     Object.assign(link, { href: `#concept-${other}`, textContent: boxes.get(other).textContent });
     link.addEventListener("click", (event) => {
       event.preventDefault();
+      event.stopPropagation(); // this link is gone by then
       open(other, true);
       boxes.get(other).scrollIntoView({ block: "center" });
       boxes.get(other).focus({ preventScroll: true });
