@@ -289,7 +289,7 @@ function drawMemory() {
       pen.lineTo(toX(at), y);
       before = y;
     }
-    pen.strokeStyle = pen.fillStyle = color(which ? "--color-brand-content" : "--color-accent");
+    pen.strokeStyle = pen.fillStyle = color(which ? "--color-pictures" : "--color-accent");
     pen.lineWidth = 1.8;
     pen.stroke();
     pen.lineTo(toX(trace.memory.at(-1)[0]), height);
