@@ -487,7 +487,9 @@ with when_written("one_step"):
 # %% [markdown]
 # The first guess is made from nearly pure noise, so the network can only give an average over what the prompt
 # allows. It is not the picture: **one step is not the generator.** Each later step starts from a better
-# $x_t$, and its question is easier. Move through all guesses:
+# $x_t$, and its question is easier. The error still need not fall at every step: guidance multiplies the
+# difference of two guesses by 4, and where both are rough, it may overshoot (with the bundled model, at
+# t = 601). Move through all guesses:
 
 # %% tags=["demo"]
 from inferlab.lab import step_slider

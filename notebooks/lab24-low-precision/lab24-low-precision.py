@@ -110,7 +110,7 @@ desk = {"16-bit": 100e12, "8-bit": 200e12, "bandwidth": 1e12}
 
 def asked_verdict(*run_of):
     """The learner's verdict, once it has the form of the contract."""
-    got = check.learner.verdict(*run_of)
+    got = check.plain(check.learner.verdict(*run_of))
     check.true(isinstance(got, tuple) and len(got) == 2 and isinstance(got[0], float),
                "return the tuple (gain, verdict); the gain is a float")
     return got

@@ -573,7 +573,7 @@ check = Check("dissect", points=2)
 
 def taken_apart(claim):
     """The learner's dissection, once it has the form of the contract."""
-    got = check.learner.dissect(claim)
+    got = check.plain(check.learner.dissect(claim))
     names = {name for name, _ in claim[1:]}
     check.true(isinstance(got, dict) and set(got) == {"factors", "attacks", "against_batched"},
                "return a dict with the three keys")

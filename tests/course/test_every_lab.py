@@ -70,6 +70,14 @@ def test_every_exercise_has_two_folded_hints_the_second_nearly_the_solution(lab)
 
 
 @pytest.mark.parametrize("lab", LABS)
+def test_a_check_that_asks_for_a_number_takes_numpys_and_torchs_too(lab):
+    cells = [block.cell.source for block in read_lesson(COURSE.text(lab)) if "check" in block.cell.metadata]
+    asks = re.compile(r"isinstance\([^()]*, \(?(int|float)\b(?!.*torch\.Tensor)")
+    assert [cell for cell in cells if "check.learner" in cell and asks.search(cell)
+            and not re.search(r"check\.(plain|number)\(", cell)] == []
+
+
+@pytest.mark.parametrize("lab", LABS)
 def test_hidden_tests_stand_beside_the_lesson(lab):
     assert "BEGIN HIDDEN TESTS" not in COURSE.text(lab).read_text("utf-8")
 

@@ -2,16 +2,20 @@
 
 import ast
 import re
+from itertools import pairwise
 
 import pytest
+import torch
 from diffusers import DDIMScheduler
 
 from inferlab.grading.authoring.hidden_tests import read_lesson
 from inferlab.grading.authoring.lab_rules import python_of
+from inferlab.models import load_pipeline
 from tests import ROOT
 from tests.lab.labtexts import sources_shown
 
 TEXT = ROOT / "notebooks/lab02-denoising-step/lab02-denoising-step.py"
+PROMPT, SEED = "a large blue ring left of a small yellow square on a white background", 7
 
 
 @pytest.fixture(scope="module")
@@ -90,3 +94,26 @@ def test_what_learners_get_names_no_mistake_and_shows_no_rubric(blocks):
             assert "check.part(" in shown and re.search(r"check\.score\((later=\d+)?\)$", shown)
         elif "exercise" in meta:
             assert "raise NotImplementedError()" in clear_code(block.cell.source)
+
+
+@pytest.mark.parametrize(("scale", "rises"), [(4.0, [601]), (2.0, [])])
+def test_guidance_makes_the_error_of_a_guess_rise_where_the_lab_says(blocks, scale, rises):
+    pipe = load_pipeline("bundled", device="cpu")
+    pipe.set_progress_bar_config(disable=True)
+    pipe.scheduler = DDIMScheduler.from_config(pipe.scheduler.config)
+    guesses, step = {}, pipe.scheduler.step
+
+    def noting(prediction, t, latents, **more):
+        out = step(prediction, t, latents, return_dict=True)
+        guesses[int(t)] = out.pred_original_sample
+        return (out.prev_sample,)
+
+    pipe.scheduler.step = noting
+    side = pipe.unet.config.sample_size
+    noise = torch.randn(1, 4, side, side, generator=torch.Generator().manual_seed(SEED))
+    end = pipe(PROMPT, num_inference_steps=10, guidance_scale=scale, latents=noise,
+               output_type="latent").images
+    error = {t: float((guess - end).norm() / end.norm()) for t, guess in guesses.items()}
+    times = list(error)
+    assert [t for before, t in pairwise(times) if error[t] > error[before]] == rises
+    assert any(PROMPT in block.text for block in blocks)

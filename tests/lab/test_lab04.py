@@ -113,7 +113,10 @@ def test_init_noise_sigma_before_the_timesteps_is_no_repair(monkeypatch):
 def test_a_demonstration_waits_for_its_exercise_and_for_nothing_else(capsys):
     with when_written("denoise"):
         raise NotImplementedError
-    assert "`denoise`" in capsys.readouterr().out
+    assert "Once `denoise` is written" in capsys.readouterr().out
+    with when_written("step", "denoise"):
+        raise NotImplementedError
+    assert "Once `step` and `denoise` are written" in capsys.readouterr().out
     with pytest.raises(ZeroDivisionError), when_written("denoise"):
         raise ZeroDivisionError
 

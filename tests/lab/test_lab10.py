@@ -9,6 +9,7 @@ import pytest
 import torch
 from accelerate import cpu_offload_with_hook
 from accelerate.hooks import CpuOffload
+from diffusers.models.attention_dispatch import _AttentionBackendRegistry
 
 from inferlab.grading.authoring.lab_rules import python_of
 from inferlab.lab import setup
@@ -241,3 +242,14 @@ def test_pictures_refuse_what_they_cannot_draw():
     told = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]
     assert told == ["unet\ncomes in", "unet\nruns"]
     assert "peak 1.0 MB, 1.0 MB carried in" in figure.axes[0].get_title("left")
+
+
+def test_an_attention_backend_set_on_one_model_becomes_the_default_of_all():
+    flux = load_pipeline("bundled", family="flux").transformer
+    default = _AttentionBackendRegistry._active_backend
+    try:
+        flux.set_attention_backend("_native_math")
+        flux.reset_attention_backend()
+        assert _AttentionBackendRegistry._active_backend.value == "_native_math"
+    finally:
+        _AttentionBackendRegistry._active_backend = default

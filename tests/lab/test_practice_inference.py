@@ -94,6 +94,14 @@ def test_a_service_belongs_to_its_variant_and_all_differ():
         scenario(16)
 
 
+def test_what_is_counted_is_a_whole_number_in_every_service():
+    counted = ("weights", "layers", "query_heads", "kv_heads", "head_dim", "prompt", "new", "batch",
+               "context", "slots", "cache_memory", "longest", "page", "typical", "drafted", "devices",
+               "block", "experts", "chosen")
+    assert [(number, name) for number in range(VARIANTS) for name in counted
+            if type(scenario(number)[name]) is not int] == []
+
+
 def test_the_numbers_of_all_services_stay_on_the_side_of_the_ridge_that_the_questions_mean():
     for number in range(VARIANTS):
         s = scenario(number)
