@@ -14,7 +14,7 @@ decision: what is compared with what in each step, and whether one threshold doe
         other steps for other prompts, different steps for different prompts
     costs: the same error for every prompt = same error for all prompts / another error for another prompt =
         other errors for other prompts
-places: where one skipped step costs least, and whether the last step is cheap to skip
+places: whether the last step is cheap to skip, next to one in the middle
     who: a skipped early step = skipped first half, early step / a skipped step in the middle = skipped
         middle step, middle step / a skipped last step = skipped late step, last step
     costs: least / most / nothing / more than one in the middle = more than middle step / less than one
@@ -50,11 +50,10 @@ false: The same threshold skipped other steps for the other prompt, and cost it 
 ### FIXTURE words
 
 check.slot(lambda: words.grade(check.explanation("skipping-in-words"), "places", """
-wanted: where a skipped step costs least
-    a skipped step in the middle | costs | least
-wanted: whether the last step is cheap to skip
-    a skipped last step | costs | more than one in the middle
+wanted: what the last step costs, next to one in the middle
+    a skipped last step | costs | more than one in the middle / most
 true
+    a skipped step in the middle | costs | least
     a skipped early step | costs | more than one in the middle / most
 false: Late steps do matter: an error in the last step is never worked off.
     a skipped last step | costs | least / nothing / less than one in the middle
@@ -62,7 +61,6 @@ false: In the middle a skipped step costs least: the steps before it laid the pi
     a skipped step in the middle | costs | most / nothing
 false: Early steps lay the picture out, and all later steps build on them: look at step 2 of the curve.
     a skipped early step | costs | least / nothing / less than one in the middle
-    a skipped last step | costs | most
 """), "where a skipped step costs what")
 
 # %% check="words-speedups"

@@ -62,16 +62,8 @@ print(f"{type(network).__name__}: {DOUBLES} double and {SINGLES} single blocks, 
 # \qquad d > \text{threshold} \;\Rightarrow\; \text{run all blocks}$$
 #
 # A whole step keeps two things: its $r$, from then on $r_\text{kept}$, and what the other blocks added. At
-# the first step nothing is kept yet: all blocks run. `enable_cache` puts this into the network as *hooks*: a
-# function stands in front of each block and may answer in its place.
-
-# %% [markdown]
-# ![Left, a curve of the error over the one step that was skipped: high at step 2, lowest in the middle, and
-# higher again at step 10. Right, a grid of steps for four thresholds and two prompts, with filled cells
-# where all blocks ran and the error at the end of each row.](../../handbook/figures/lab21-steps.svg)
-#
-# *From the handbook.* Left: the error of the picture if just one step is skipped. Right: the whole steps of
-# runs with four thresholds, for two prompts.
+# the first step nothing is kept yet: all blocks run. `enable_cache` gives each block a *hook*: a function
+# that is called in the block's place, and runs the block or answers without it.
 
 # %% [markdown]
 # ## 2 · Predict
@@ -97,10 +89,10 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, threshold {THRESHOLD}")
 # *difficulty 2 of 3 · 4 minutes · 3 points*
 #
 # **Before you run anything further**, complete `forecast`: how often do things run in one picture? It is
-# graded on runs that this notebook never makes. `whole` is the number of whole steps, the same in each pass.
-# `doubles` and `singles` are the numbers of blocks of the two kinds; the first block is a double one.
-# `passes` is 2 with true guidance: the network is then called twice in each step, and each pass has a cache
-# of its own. You write three numbers:
+# graded on runs that this notebook never makes. Of `steps` steps, `whole` are whole. `doubles` and `singles`
+# are the numbers of blocks of the two kinds; the first block is a double one. `passes` is 2 with true
+# guidance: each step then calls the network twice, and each pass has a cache of its own, with the same number
+# of whole steps. You write three numbers:
 #
 # * `network`: calls of the network;
 # * `first`: runs of the first block;
@@ -132,7 +124,7 @@ def forecast(steps, whole, doubles, singles, passes=1):
 # `whole_steps` lists the whole steps of a traced run: it looks whether the second block ran.
 
 # %%
-from inferlab.lab.kits.pipelines.step_cache import ATTENTIONS, first_block_cache, held_bytes, whole_steps
+from inferlab.lab.kits.pipelines.step_cache import ATTENTIONS, whole_steps
 
 with trace(pipe, depth=ATTENTIONS) as plain:
     full = draw(PROMPT)
@@ -186,57 +178,41 @@ with check.part("4 steps, 3 of them whole, 2 double and 6 single blocks, one pas
 check.score()
 
 # %% [markdown]
-# What the cache costs: memory, and an error in the picture. A run with a threshold of 1.0, which skips more
-# steps, shows the error more clearly. (`with first_block_cache(...)` calls `enable_cache` on entry and
-# `disable_cache` on exit.)
+# What the cache costs: memory, and an error in the picture. The error is the distance from the latents of the
+# run without a cache, as a share of their size. A run with a threshold of 1.0, which skips more steps, shows
+# it more clearly.
 
 # %% tags=["demo"]
 from inferlab.lab import filmstrip
+from inferlab.lab.kits.pipelines.step_cache import cached_run, decoded, latent_error
 
-
-def decoded(tokens):
-    """The picture of these latents."""
-    grid = pipe._unpack_latents(tokens, SIDE, SIDE, pipe.vae_scale_factor)
-    grid = grid / pipe.vae.config.scaling_factor + pipe.vae.config.shift_factor
-    return pipe.image_processor.postprocess(pipe.vae.decode(grid).sample)[0]
-
-
-def error(got, exact):
-    """How far latents are from the whole run's, as a share of their size."""
-    return float((got - exact).float().norm() / exact.float().norm())
-
-
-held = set()
-shown = {"no cache": full, f"threshold {THRESHOLD}": quick}
-with first_block_cache(network, 1.0):
-    shown["threshold 1.0"] = draw(PROMPT, callback_on_step_end=lambda *_: held.add(held_bytes(network)) or {})
-print({label: f"error {error(latents, full):.3f}" for label, latents in shown.items()})
-print("bytes that the cache holds after a step:", *held)
-filmstrip([decoded(latents) for latents in shown.values()], list(shown), "A cache is not free", size=1.9)
+rough, held = cached_run(network, 1.0, draw, PROMPT)
+shown = {"no cache": full, f"threshold {THRESHOLD}": quick, "threshold 1.0": rough}
+print({label: f"error {latent_error(latents, full):.3f}" for label, latents in shown.items()})
+print(f"the cache holds {held:,} bytes after a step")
+filmstrip([decoded(pipe, one) for one in shown.values()], list(shown), "A cache is not free", size=1.9)
 
 # %% [markdown]
 # ## 4 · Read
 #
-# What the hook of the first block does with the decision, in the installed code. Look for the two things that
-# are kept. (The decision is one number $d$ for all tokens and all pictures of a batch.)
+# What the hook of the first block does with the decision, in the installed code. The decision is one number
+# $d$ for all tokens and all pictures of a batch.
 
 # %% jupyter={"source_hidden": true}
 from diffusers.hooks.first_block_cache import FBCHeadBlockHook
 from inferlab.lab import show_source
 
 show_source(FBCHeadBlockHook.new_forward, {
-    "output = self.fn_ref.original_forward(*args, **kwargs)": "The first block runs in every step.",
-    "shared_state: FBCSharedBlockState = self.state_manager.get_state()":
-        "One state for each pass: the pipeline names it \"cond\" or \"uncond\" around each call.",
     "shared_state.tail_block_residuals[0] + output[self._metadata.return_hidden_states_index]":
         "A skipped step: what the other blocks added then, plus the first block's output of *now*.",
     "shared_state.head_block_residual = hidden_states_residual":
         "Written in whole steps only. So many small changes add up until they pass the threshold.",
 }, excerpts=[
-    ("output = self.fn_ref.original_forward", "output = self.fn_ref.original_forward"),
-    ("shared_state: FBCSharedBlockState = self.state_manager.get_state()",
+    ("should_compute = self._should_compute_remaining_blocks(hidden_states_residual)",
+     "should_compute = self._should_compute_remaining_blocks(hidden_states_residual)"),
+    ("shared_state.tail_block_residuals[0] + output[self._metadata.return_hidden_states_index]",
      "shared_state.tail_block_residuals[0] + output[self._metadata.return_hidden_states_index]"),
-    ("shared_state.head_block_output = head_block_output",
+    ("shared_state.head_block_residual = hidden_states_residual",
      "shared_state.head_block_residual = hidden_states_residual"),
 ], checked="0.42.1")
 
@@ -245,26 +221,25 @@ show_source(FBCHeadBlockHook.new_forward, {
 #
 # ### Exercise 2 · One step with a memory
 #
-# *difficulty 2 of 3 · 7 minutes · 4 points*
+# *difficulty 2 of 3 · 6 minutes · 4 points*
 #
 # (This one is practice.) Now the cache itself, for a network with one stream of tokens (no separate text).
-# `change` is the $d$ of section 1. One call of `cached_step` makes one step. `first` and `others` are
-# functions: the first block, and all other blocks one after the other. `memory` is `None` at the first step
-# of a run, and then what you returned at the step before.
+# One call of `cached_step` makes one step. `first` and `others` are functions: the first block, and all other
+# blocks one after the other. `change` is the $d$ of section 1. `memory` is what the step before returned:
+# `None` at the first step of a run, later a `dict` with `"residual"`, the kept residual, and `"added"`, what
+# the other blocks added to the first block's output at the last whole step.
 #
-# Return two things: the output of the last block (computed, or put together from what was kept) and the
-# memory for the next step, a `dict` of tensors: `"residual"`, the kept residual of the first block, and
-# `"added"`, what the other blocks added to the first block's output at the last whole step. Call `others`
-# once in a whole step and not at all in a skipped one. The check compares your decisions with the library's.
+# The whole step is given. **Write the skipped step:** when a step is skipped, and then what it returns: the
+# output of the last block, put together from what is kept, and the memory for the next step. The check
+# compares your decisions with the library's.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # In a skipped step, what do you add to what? And does the memory change then?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
-# With a memory and <code>change(residual, memory["residual"]) &lt;= threshold</code>: return <code>y +
-# memory["added"]</code>, and the memory as it was. Otherwise <code>out = others(y)</code>, and the new memory
-# has <code>residual</code> and <code>out - y</code>.
+# If there is a memory and <code>change(residual, memory["residual"]) &lt;= threshold</code>: return <code>y +
+# memory["added"]</code>, and the memory as it was.
 # </details>
 
 # %%
@@ -273,7 +248,7 @@ def change(residual, kept):
     return (residual - kept).abs().mean() / kept.abs().mean()
 
 
-# %% exercise="cached-step" provides=["cached_step"] difficulty=2 minutes=7
+# %% exercise="cached-step" provides=["cached_step"] difficulty=2 minutes=6
 def cached_step(first, others, x, memory, threshold):
     """The output of one step, and the memory for the next."""
     y = first(x)
@@ -281,9 +256,9 @@ def cached_step(first, others, x, memory, threshold):
     ### BEGIN SOLUTION
     if memory is not None and change(residual, memory["residual"]) <= threshold:
         return y + memory["added"], memory
+    ### END SOLUTION
     out = others(y)
     return out, {"residual": residual, "added": out - y}
-    ### END SOLUTION
 
 # %% check="cached-step" points=4
 import torch
@@ -353,85 +328,71 @@ check.score()
 # %% [markdown]
 # ### Which steps may be skipped?
 #
-# Here you make the left curve of section 1. Nine runs: in each, one step is skipped (step 2, then step 3, up
-# to the last), and all others are whole.
+# Three runs: in each, one step is skipped, and all others are whole. Which of them has the largest error?
 
 # %% tags=["demo"]
-from inferlab.lab import pictures_over_curve
-from inferlab.lab.kits.pipelines.step_cache import skipping
+from inferlab.lab.kits.pipelines.step_cache import measured, skipping
 
 one_skipped = {}
-for step in range(2, STEPS + 1):
+for step in (2, STEPS // 2 + 1, STEPS):
     with skipping(network, {step}):
         one_skipped[step] = draw(PROMPT)
-errors = [error(latents, full) for latents in one_skipped.values()]
-pictures_over_curve({step: decoded(one_skipped[step]) for step in (2, STEPS // 2 + 1, STEPS)},
-                    list(one_skipped), errors, xlabel="the one step that was skipped",
-                    ylabel="error of the last latents",
-                    title="A skipped step costs least in the middle, and the last one is not cheap")
+filmstrip([decoded(pipe, latents) for latents in one_skipped.values()],
+          [f"step {step}: error {latent_error(latents, full):.3f}" for step, latents in one_skipped.items()],
+          "A skipped step costs least in the middle, and the last one is not cheap", size=1.9)
 
 # %% [markdown]
 # In an early step the picture is not decided yet, and all later steps build on the mistake. No step comes
 # after the last one to correct its error. So the last step does matter.
 #
-# Next, the same thresholds for two prompts, one run for each threshold and prompt:
-
-# %%
-PROMPTS = [PROMPT, "a green triangle"]
-THRESHOLDS = [0.1, 0.15, 0.2, 0.3, 0.5]
-
-
-def measure(thresholds, prompts):
-    """threshold -> one (whole steps, error) for each prompt."""
-    found = {threshold: [] for threshold in thresholds}
-    for prompt in prompts:
-        exact = draw(prompt)
-        for threshold in thresholds:
-            with first_block_cache(network, threshold), trace(pipe, depth=ATTENTIONS) as run:
-                got = draw(prompt)
-            found[threshold].append((len(whole_steps(run)), error(got, exact)))
-    return found
-
+# ![Left, a curve of the error over the one step that was skipped: high at step 2, lowest in the middle, and
+# higher again at step 10. Right, a grid of steps for four thresholds and two prompts, with filled cells
+# where all blocks ran and the error at the end of each row.](../../handbook/figures/lab21-steps.svg)
+#
+# *From the handbook*, with other noise. Left: the error for every step. Right: the whole steps with four
+# thresholds, for two prompts.
+#
+# Next, runs with five thresholds, for two prompts each:
 
 # %% tags=["demo"]
-measured = measure(THRESHOLDS, PROMPTS)
+PROMPTS = [PROMPT, "a green triangle"]
+table = measured(pipe, draw, [0.1, 0.15, 0.2, 0.3, 0.5], PROMPTS)
 print("threshold  " + "  ".join(f"{prompt:>34s}" for prompt in PROMPTS))
-for threshold, row in measured.items():
+for threshold, row in table.items():
     print(f"{threshold:9.2f}  " + "  ".join(f"{n:14d} whole, error {e:.3f}" for n, e in row))
 
 # %% [markdown]
-# The same threshold skips other steps for another prompt, and its error differs. And fewer whole steps do not
+# One threshold skips other steps for another prompt, and its error differs. And fewer whole steps do not
 # always mean a larger error: it matters which steps were whole.
 #
 # ### Exercise 3 · A threshold under a budget
 #
-# *difficulty 1 of 3 · 4 minutes · 2 points*
+# *difficulty 1 of 3 · 3 minutes · 2 points*
 #
-# `choose(table, budget)` gets a table `{threshold: [(whole steps, error), ...]}` with one pair for each
-# prompt. Of the thresholds whose **worst** error is within `budget`, it returns the one with the fewest whole
-# steps over all prompts (of several, the smallest); if there is none, `None`. The thresholds come in no
-# order, and with a larger threshold an error may rise or fall. Only the body of the loop is missing: fill
-# `fitting`.
+# `choose(table, budget)` gets a table as above: for each threshold a pair (whole steps, error) for each
+# prompt. Of the thresholds that fit, it returns the one with the fewest whole steps. **Write `fits`:**
+# whether a threshold keeps the error of **every** prompt within `budget`. The thresholds come in no order,
+# and with a larger one an error may rise or fall.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# May you stop at the first threshold that breaks the budget? Does the mean error tell you what the worst
-# prompt gets?
+# Does the mean error tell you what the worst prompt gets?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
-# Append <code>(sum of whole steps, threshold)</code> if <code>max(error for _, error in
-# row)</code> is within the budget.
+# Compare <code>max(errors)</code> with the budget.
 # </details>
 
-# %% exercise="budget" provides=["choose"] difficulty=1 minutes=4
+# %% exercise="budget" provides=["choose"] difficulty=1 minutes=3
 def choose(table, budget):
     """The threshold that saves most and keeps every prompt's error within the budget, or None."""
     fitting = []  # pairs (whole steps of all prompts together, threshold)
     for threshold, row in table.items():
+        errors = [error for _, error in row]
         ### BEGIN SOLUTION
-        if max(error for _, error in row) <= budget:
-            fitting.append((sum(whole for whole, _ in row), threshold))
+        fits = max(errors) <= budget
         ### END SOLUTION
+        if fits:
+            fitting.append((sum(whole for whole, _ in row), threshold))
     return min(fitting)[1] if fitting else None
 
 # %% check="budget" points=2
@@ -447,12 +408,12 @@ check.score()
 # %% tags=["demo"]
 with when_written("choose"):
     for budget in (0.005, 0.05, 0.1, 0.2):
-        print(f"budget {budget}: threshold {choose(measured, budget)}")
+        print(f"budget {budget}: threshold {choose(table, budget)}")
 
 # %% [markdown]
 # ### Exercise 4 · A memory that outlives its request
 #
-# *difficulty 3 of 3 · 8 minutes · 3 points*
+# *difficulty 3 of 3 · 7 minutes · 3 points*
 #
 # A service draws one picture after the other, with one pipeline and one cache. Now and then a client goes
 # away, and its run is stopped in the middle. The next cell runs such an hour (it depends on your name):
@@ -468,30 +429,26 @@ for request, entry in log.items():
     print(request, entry)
 
 # %% [markdown]
-# Each entry is a `dict`. `"steps"` is the number of steps that a request made, at least 1. `"whole"` lists
-# its whole steps, counted from 1.
+# `"steps"` is the number of steps that a request made, and `"whole"` lists its whole steps, counted from 1.
+# No exception was raised, and every shape is right. But one picture was drawn with the residuals of another
+# request: `FluxPipeline.__call__` empties the caches at its end, and a run that is stopped never gets there.
 #
-# No exception was raised, and every shape is right. But in this hour, one picture was drawn with the
-# residuals of another request: `FluxPipeline.__call__` empties the caches at its end, and a run that is
-# stopped never gets there. The log shows it: which step can never be skipped by a cache that starts empty?
+# **a)** *1 point.* `foreign(log)` returns the requests that used another request's residuals; in another hour
+# there may be none or several. Write `used`, whether this request did. Which step can a cache that starts
+# empty never skip?
 #
-# **a)** *1 point.* `foreign(log)` gets a log like the one above, also of other hours. It returns the numbers
-# of the requests that used another request's residuals, a sorted `list` of `int`.
-#
-# **b)** *2 points.* Repair the service. It will keep the memories itself, in one `dict`, call `cached_step`
-# with `memories.get(memory_key(call))`, and drop a request's memories when the request ends.
-# `memory_key(call)` returns the key: a string, or a tuple of strings and numbers. No request may get
-# another's memory, and every step that the rule of section 1 skips must still be skipped. The calls of
-# several requests may be mixed. A `call` is a `dict`:
-# `"request"` (a number that no other request has), `"prompt"`, `"seed"` and `"side"` (two requests may ask
-# for the same), `"pass"` (`"cond"` or `"uncond"`: with true guidance each step makes both calls) and
-# `"step"`.
+# **b)** *2 points.* Repair the service. It will keep its memories in one `dict`: each call of `cached_step`
+# gets `memories.get(memory_key(call))`, and what it returns is filed under the same key, until the request
+# ends. A `call` is a `dict`: `"request"` (a number that no other request has), `"prompt"` (two requests may
+# have the same), `"pass"` (`"cond"` or `"uncond"`: with true guidance each step makes both calls) and
+# `"step"`. Return the key, a string or a tuple: each call must find what the step before kept for the same
+# request and pass, and nothing else. Calls of several requests may be mixed.
 #
 # The visible checks look only at the form of your answers. The rest is graded when you hand in.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# a) What must a request do in its first step, if it has no residuals of its own yet? b) The key must differ
-# between requests and between passes, and must be the same in all steps of one run.
+# a) What must a request do in its first step, if it has no residuals of its own yet? b) What must differ
+# between requests and between passes, and stay the same in all steps of one run?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -499,12 +456,17 @@ for request, entry in log.items():
 # pass alone: put the request beside it.
 # </details>
 
-# %% exercise="memory" provides=["foreign", "memory_key"] difficulty=3 minutes=8
+# %% exercise="memory" provides=["foreign", "memory_key"] difficulty=3 minutes=7
 def foreign(log):
     """The requests that used another request's residuals."""
-    ### BEGIN SOLUTION
-    return sorted(request for request, entry in log.items() if 1 not in entry["whole"])
-    ### END SOLUTION
+    found = []
+    for request, entry in log.items():
+        ### BEGIN SOLUTION
+        used = 1 not in entry["whole"]
+        ### END SOLUTION
+        if used:
+            found.append(request)
+    return found
 
 
 def memory_key(call):
@@ -556,9 +518,9 @@ def served(calls):
     return used
 
 
-def a_call(request, step, side=128, prompt="a ring", seed=0, which="cond"):
+def a_call(request, step, prompt="a ring", which="cond"):
     """One call of the network."""
-    return {"request": request, "prompt": prompt, "seed": seed, "side": side, "pass": which, "step": step}
+    return {"request": request, "prompt": prompt, "pass": which, "step": step}
 
 
 with check.part("one request, four steps, one pass", weight=0):
@@ -571,81 +533,48 @@ check.score()
 # ### Which speed-ups are real?
 #
 # Four people each show that `pipe(...)` takes less time. One uses the cache. One takes 6 steps instead of 10.
-# One encodes the prompt before the call, which gets its vectors. One compiles the blocks beforehand. Who
+# One encodes the prompt before the call, which gets its vectors. One compiles the blocks beforehand:
+# `compile_repeated_blocks` compiles one block of each kind and uses it for all blocks of that kind. Who
 # leaves work out, who only moves it, and who does the same work? Decide before you run the next cell. It
-# counts the floating point operations of the first three, inside the call and elsewhere:
+# counts the floating point operations of the first three, as shares of the plain call. For the fourth it runs
+# the front half of the compiler, which captures the operations and then runs them unchanged.
 
 # %% tags=["demo"]
-from inferlab.lab.kits.pipelines.step_cache import operations
+from inferlab.lab.kits.pipelines.step_cache import compiled_blocks, operation_shares
 
-
-def cached_draw():
-    with first_block_cache(network, THRESHOLD):
-        draw(PROMPT)
-
-
-def encode():
-    return pipe.encode_prompt(PROMPT, None, lab.device, max_sequence_length=64)
-
-
-vectors, pooled, _ = encode()
-ready = {"prompt": None, "prompt_embeds": vectors, "pooled_prompt_embeds": pooled}
-before = operations(lambda: draw(PROMPT))
-counts = {  # what is computed inside the call, and elsewhere
-    "first-block cache": (operations(cached_draw), 0),
-    "six steps": (operations(lambda: draw(PROMPT, 6)), 0),
-    "text beforehand": (operations(lambda: draw(**ready)), operations(encode)),
-}
-for name, (call, elsewhere) in counts.items():
-    print(f"{name:18s} in the call {call / before:6.1%}, elsewhere {elsewhere / before:.1%}")
-
-# %% [markdown]
-# Text that was encoded beforehand makes the call shorter, and in all the work is the same. A cache saves only
-# work of the transformer; in FLUX.1-dev at full size that is nearly all work.
-#
-# The fourth: `compile_repeated_blocks` compiles one block of each kind and uses the result for all blocks of
-# that kind. The next cell runs only the front half of the compiler, which captures the operations and then
-# runs them unchanged:
-
-# %% tags=["demo"]
-import torch._dynamo
-
-torch._dynamo.reset()
-torch._dynamo.utils.counters.clear()
-network.compile_repeated_blocks(backend="eager")
-compiled = draw(PROMPT)
-for part in network.modules():
-    part._compiled_call_impl = None  # back to the blocks as they were
-print(f"{torch._dynamo.utils.counters['stats']['unique_graphs']} graphs for {DOUBLES + SINGLES} blocks; "
+for name, (call, elsewhere) in operation_shares(pipe, draw, PROMPT, THRESHOLD).items():
+    print(f"{name:18s} in the call {call:6.1%}, elsewhere {elsewhere:.1%}")
+graphs, compiled = compiled_blocks(network, lambda: draw(PROMPT))
+print(f"compiled blocks    {graphs} graphs for {DOUBLES + SINGLES} blocks, "
       f"largest difference {float((compiled - full).abs().max())}")
 
 # %% [markdown]
-# A full compiler computes the same up to rounding. Its gain is fewer launches and fewer trips through memory,
-# which this cell does not show.
+# Text that was encoded beforehand makes the call shorter, and in all the work is the same. Compiled blocks
+# compute the same, with a full compiler up to rounding. Its gain is fewer launches and fewer trips through
+# memory, which this cell does not show.
 
 # %% [markdown]
 # ## 6 · Explain
 #
-# Say what happened in **your runs** of sections 3 and 5. In each field you write two short sentences (in
-# `speedups` three), one a line, from the tables below: an entry of `who`, a verb, and an entry of its row.
-# Lines that begin with `#` are notes of your own.
+# Say what happened in **your runs** of sections 3 and 5. You write short sentences, one a line, from the
+# tables below: an entry of `who`, a verb, and an entry of its row. `decision` needs two sentences, `places`
+# one and `speedups` three.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 2 of 3 · 6 minutes · 4 points.* (`speedups` has 2.) The cell shows how it reads each line, and
+# *difficulty 2 of 3 · 5 minutes · 4 points.* (`speedups` has 2.) The cell shows how it reads each line, and
 # that reading is graded when you hand in. One false sentence costs its field all points. A line that the cell
 # cannot read is graded by a person.
 
-# %% explain="skipping-in-words" difficulty=2 minutes=6
+# %% explain="skipping-in-words" difficulty=2 minutes=5
 %%explain skipping-in-words
 # ### BEGIN SOLUTION
 # decision: the first block's residual is compared with the residual of the last whole step
 #   the same threshold skips other steps for another prompt
-# places: a skipped step in the middle costs least
-#   a skipped last step costs more than one in the middle
+# places: a skipped last step costs more than one in the middle
 # speedups: the first-block cache changes the picture
 #   encoding the text beforehand moves work
 #   compiling computes the same operations
@@ -683,10 +612,10 @@ check.score()
 #
 # * **A cache is not free.** It keeps tensors, and puts an old answer in the place of a new one.
 # * **Late steps do matter.** No later step corrects an error of the last one.
-# * **A threshold belongs to a model, a number of steps and a set of prompts.** Measure again when one of them
-#   changes, and look at the worst prompt, not at the mean.
+# * **A threshold belongs to a model, a number of steps and a set of prompts.** Look at the worst prompt, not
+#   at the mean.
 # * **Compiling does not change what is computed,** but for rounding.
-# * **State has an owner.** What is kept from step to step belongs to one request and one pass.
+# * **State has an owner:** one request and one pass.
 
 # %% [markdown]
 # ## 8 · Further (optional)

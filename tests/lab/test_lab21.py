@@ -13,7 +13,7 @@ from inferlab.lab.kits.pipelines.step_cache import (
     first_block_cache,
     held_bytes,
     leader,
-    operations,
+    operation_shares,
     skipping,
     stopped_hour,
 )
@@ -111,22 +111,15 @@ def test_after_a_stopped_run_another_size_raises_as_the_text_says(pipe):
 def test_fewer_steps_and_the_cache_save_operations_and_text_beforehand_only_moves_them(pipe):
     asked = {"max_sequence_length": 64, "output_type": "latent"}
 
-    def draw(prompt, steps, **more):
+    def draw(prompt, steps=10, **more):
         return pipe(prompt, num_inference_steps=steps, generator=torch.Generator().manual_seed(7), **asked,
                     **more)
 
-    def encode():
-        return pipe.encode_prompt("a red ring", None, "cpu", max_sequence_length=64)
-
     with torch.no_grad():
-        vectors, pooled, _ = encode()
-        before = operations(lambda: draw("a red ring", 10))
-        ready = {"prompt_embeds": vectors, "pooled_prompt_embeds": pooled}
-        inside = operations(lambda: draw(None, 10, **ready))
-        assert operations(lambda: draw("a red ring", 6)) < before and inside < before
-        assert inside + operations(encode) == before
-        with first_block_cache(pipe.transformer, 0.2):
-            assert operations(lambda: draw("a red ring", 10)) < before
+        shares = operation_shares(pipe, draw, "a red ring", 0.2)
+    (cached, _), (fewer, _), (inside, elsewhere) = shares.values()
+    assert cached < 1 and fewer < 1 and inside < 1
+    assert inside + elsewhere == pytest.approx(1, abs=1e-9)
 
 
 def test_the_cache_is_off_after_its_block_and_its_bytes_are_those_of_its_tensors(pipe):

@@ -81,6 +81,89 @@ def skipping(transformer: Any, steps: Collection[int]) -> Iterator[None]:
         yield
 
 
+def decoded(pipe: Any, latents: torch.Tensor) -> Any:
+    """The picture of the packed latents of a square picture of the pipeline's own size."""
+    side = pipe.default_sample_size * pipe.vae_scale_factor
+    grid = pipe._unpack_latents(latents, side, side, pipe.vae_scale_factor)
+    grid = grid / pipe.vae.config.scaling_factor + pipe.vae.config.shift_factor
+    return pipe.image_processor.postprocess(pipe.vae.decode(grid).sample)[0]
+
+
+def latent_error(got: torch.Tensor, exact: torch.Tensor) -> float:
+    """How far latents are from the whole run's, as a share of their size."""
+    return float((got - exact).float().norm() / exact.float().norm())
+
+
+def cached_run(transformer: Any, threshold: float, draw: Callable[..., torch.Tensor], prompt: str
+               ) -> tuple[torch.Tensor, int]:
+    """The latents of ``draw(prompt, callback_on_step_end=...)`` with the cache, and the bytes it held."""
+    held = []
+
+    def note(*_: Any) -> dict:
+        held.append(held_bytes(transformer))
+        return {}
+
+    with first_block_cache(transformer, threshold):
+        latents = draw(prompt, callback_on_step_end=note)
+    return latents, max(held)
+
+
+def measured(pipe: Any, draw: Callable[[str], torch.Tensor], thresholds: Collection[float],
+             prompts: Collection[str]) -> dict[float, list[tuple[int, float]]]:
+    """For each threshold one (number of whole steps, error of ``draw(prompt)``) for each prompt."""
+    found: dict[float, list[tuple[int, float]]] = {threshold: [] for threshold in thresholds}
+    for prompt in prompts:
+        exact = draw(prompt)
+        for threshold in thresholds:
+            with first_block_cache(pipe.transformer, threshold), trace(pipe, depth=ATTENTIONS) as run:
+                got = draw(prompt)
+            found[threshold].append((len(whole_steps(run)), latent_error(got, exact)))
+    return found
+
+
+def operation_shares(pipe: Any, draw: Callable[..., torch.Tensor], prompt: str, threshold: float
+                     ) -> dict[str, tuple[float, float]]:
+    """What three speed-ups compute inside ``draw`` and elsewhere, as shares of the plain ``draw(prompt)``.
+
+    Args:
+        pipe: a ``FluxPipeline``.
+        draw: gets a prompt, a number of steps or the pipeline's ``prompt_embeds``; texts of 64 tokens.
+        prompt: what is drawn.
+        threshold: of the first-block cache.
+    """
+    def encode() -> Any:
+        return pipe.encode_prompt(prompt, None, pipe._execution_device, max_sequence_length=64)
+
+    plain = operations(lambda: draw(prompt))
+    with first_block_cache(pipe.transformer, threshold):
+        cached = operations(lambda: draw(prompt))
+    vectors, pooled, _ = encode()
+    ready = operations(lambda: draw(None, prompt_embeds=vectors, pooled_prompt_embeds=pooled))
+    return {"first-block cache": (cached / plain, 0.0),
+            "six steps": (operations(lambda: draw(prompt, 6)) / plain, 0.0),
+            "text beforehand": (ready / plain, operations(encode) / plain)}
+
+
+def compiled_blocks(transformer: Any, work: Callable[[], torch.Tensor]) -> tuple[int, torch.Tensor]:
+    """``work()`` with blocks whose operations the compiler's front half captured and then runs unchanged.
+
+    Returns:
+        How many graphs it captured, and what ``work`` returned. Afterwards the blocks are as they were.
+    """
+    import torch._dynamo.utils
+
+    counters = torch._dynamo.utils.counters
+    torch._dynamo.reset()
+    counters.clear()
+    transformer.compile_repeated_blocks(backend="eager")
+    try:
+        result = work()
+    finally:
+        for part in transformer.modules():
+            part._compiled_call_impl = None
+    return counters["stats"]["unique_graphs"], result
+
+
 def operations(work: Callable[[], object]) -> int:
     """The floating point operations of matrix products, convolutions and attentions in ``work()``."""
     with FlopCounterMode(display=False) as counter:
