@@ -40,6 +40,9 @@ def test_the_sentence_plays_once_when_it_is_seen(site, tab):
     page.wait_for_function("document.querySelector('.sentence').getAnimations({subtree: true})"
                            ".every(one => one.playState === 'finished')")
     assert page.locator(".sentence .cached").count() == 28
+    page.click(".sentence >> text=trace player")
+    page.wait_for_function("document.querySelector('#player .title').textContent.includes('Llama')")
+    assert page.input_value("#recorded") == "language"
 
 
 @pytest.mark.browser

@@ -516,4 +516,6 @@ addEventListener("resize", () => {
   drawTime();
 });
 place.hidden = false;
+const wanted = new URLSearchParams(location.search).get("run"); // a link may ask for a recorded run
+if ([...get("[name=recorded]").options].some(({ value }) => value === wanted)) get("[name=recorded]").value = wanted;
 fetchRecorded(get("[name=recorded]").value);
