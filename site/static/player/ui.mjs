@@ -225,11 +225,11 @@ function drawTimeline(canvas, trace, chosenOne, lit) {
       pen.fillStyle = accent;
       pen.fillRect(from, top + BAR - 6, wide, 3);
     }
-    if (wide > 50) {
+    if (wide > 36) {
       pen.fillStyle = chosen || one.level % 2 ? paper : ink;
       const left = Math.max(from, 0) + 5;
       const room = Math.floor((Math.min(to, width) - left) / 6.4);
-      if (room > 5) pen.fillText(one.name.length > room ? `${one.name.slice(0, room - 1)}…` : one.name, left, top + 14);
+      if (room > 3) pen.fillText(one.name.length > room ? `${one.name.slice(0, room - 1)}…` : one.name, left, top + 14);
     }
   };
   for (const one of trace.boundaries) draw(one, one.start, one.end, one.level);
@@ -510,11 +510,15 @@ place.addEventListener("drop", (event) => {
   place.classList.remove("over");
   take(event.dataTransfer.files, false);
 });
-addEventListener("resize", () => {
+const redraw = () => {
   if (!state.trace) return;
   drawLines();
   drawTime();
-});
+};
+addEventListener("resize", redraw);
+// What is drawn has the colors of its scheme.
+new MutationObserver(redraw).observe(document.body, { attributeFilter: ["data-theme"] });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 place.hidden = false;
 const wanted = new URLSearchParams(location.search).get("run"); // a link may ask for a recorded run
 if ([...get("[name=recorded]").options].some(({ value }) => value === wanted)) get("[name=recorded]").value = wanted;
