@@ -22,7 +22,8 @@ from builder.home import write_home
 from builder.markup import mend
 from builder.model import model_files, write_model
 from builder.npm import copy_assets, install
-from builder.pages import write_pages
+from builder.pages import write_labs, write_pages
+from builder.recorded import Recording
 from builder.traces import write_player
 from inferlab.grading.course import Course
 
@@ -35,12 +36,14 @@ def main() -> int:
     course = Course.open(ROOT)
     for folder in (PAGES, OUT, BUILD / "site-doctrees"):
         shutil.rmtree(folder, ignore_errors=True)
+    recording = Recording(CACHE, {lab: course.release(lab) for lab in course.labs})
+    recording.begin()
     # Forked before torch has computed anything. The export takes as long as all that stands beside it.
     with ProcessPoolExecutor(1, get_context("fork")) as beside:
         exported = beside.submit(model_files, CACHE)
         shutil.copytree(SITE / "static", PAGES / "_static")
         copy_assets(PAGES / "_static")
-        order = write_pages(course, PAGES)
+        order = write_pages(course, CACHE, PAGES)
         write_map(course, order, PAGES)
         write_glossary(course, order, PAGES)
         write_calculators(order, PAGES)
@@ -49,6 +52,7 @@ def main() -> int:
         films = PAGES / "_static" / "film"
         write_home(course, order, cards, film(CACHE, films), sentence(CACHE, films), PAGES)
         write_model(exported.result(), PAGES)
+        write_labs(course, order, recording.outputs(), PAGES)
     options = "-b html -j auto -q -W --keep-going".split()
     failed = build_main([*options, "-c", str(SITE), "-d", str(BUILD / "site-doctrees"), str(PAGES), str(OUT)])
     if failed:

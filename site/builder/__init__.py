@@ -2,7 +2,8 @@
 
 `pages.py` turns what the repository holds (handbook, released notebooks, cards) into Sphinx's source pages.
 `home.py`, `calculators.py`, `concepts.py`, `traces.py`, `model.py` and `cards.py` write the pages of their
-names; `film.py`, `traces.py` and `model.py` run the bundled models. `plots.py` and `drawing.py` turn what was
+names; `film.py`, `traces.py`, `live.py` and `model.py` run the bundled models, and `recorded.py` the
+notebooks, whose results `outputs.py` puts into the labs' pages. `plots.py` and `drawing.py` turn what was
 recorded on GPUs into pictures. `katex.py` draws formulas, `npm.py` has what comes from npm, and `checks.py`
 reads the finished site: no answer in it, no broken link, nothing from another host.
 """

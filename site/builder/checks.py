@@ -3,6 +3,7 @@ another host."""
 
 from __future__ import annotations
 
+import ast
 import tempfile
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -23,6 +24,7 @@ LOADS = {
     "source": "src",
     "video": "src",
     "audio": "src",
+    "image": "href",
 }
 """Elements whose address a browser asks for by itself."""
 
@@ -86,14 +88,30 @@ def leaks_in(out: Path, course: Course) -> list[Leak]:
 
 
 def _released(course: Course) -> list[str]:
-    """What a lab's own release says, once its Markdown is read: `x` is `y` there is "x is y" on the page."""
+    """What a lab's own release says, once it is read: `x` is `y` in Markdown is "x is y" on the page, and the
+    pieces of a note in code are one sentence below the cell."""
     found = []
     for lab in course.labs:
         cells = nbformat.read(course.release(lab), as_version=4).cells
         prose = squeeze("".join(cell.source for cell in cells if cell.cell_type == "markdown"))
         plain = prose.translate(str.maketrans("", "", "`*"))
-        found += [secret.squeezed for secret in secrets_of(course, lab) if secret.squeezed in plain]
+        notes = [squeeze(text) for cell in cells if cell.cell_type == "code" for text in _notes(cell.source)]
+        found += [
+            secret.squeezed
+            for secret in secrets_of(course, lab)
+            if secret.squeezed in plain or any(secret.squeezed in note for note in notes)
+        ]
     return found
+
+
+def _notes(source: str) -> list[str]:
+    """The strings of a cell's code, each with its pieces joined; none of a cell that is not Python."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return []
+    strings = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [value for value in strings if isinstance(value, str)]
 
 
 def broken_in(out: Path) -> list[str]:

@@ -28,7 +28,7 @@ TRY = {
 FRAMES = (0, 1, 2, 3, 4, 7, 10)
 """Steps of the film that the page shows, the result last; a phone shows every second one."""
 LOOK_UP = {
-    "Words": "glossary",
+    "Glossary": "glossary",
     "GPU numbers": "gpu-numbers",
     "Tracing: API": "api/trace",
     "Models: API": "api/models",

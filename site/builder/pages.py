@@ -22,7 +22,10 @@ from inferlab.grading.authoring.start_here import Entry, entries
 from inferlab.grading.course import Course
 from inferlab.lab.cards.deck import load_cards
 
+from .live import with_live
+from .outputs import SAID, with_outputs
 from .plots import with_plots
+from .recorded import Outputs
 from .templates import code
 
 LINE = re.compile(r"^\| \[[^\]]+\]\((?P<page>[\w-]+)\.md\) \| [^|]+ \| (?P<line>.+) \|$", re.M)
@@ -35,6 +38,9 @@ LINK = re.compile(
 )
 NAME = re.compile(r"(?<![\w$./])[A-Za-z]\w*_\w+(?:\.\w+)*(?![\w$]|[^<]*</code>)")
 """A name of code that a card does not mark as such."""
+GLUED = re.compile(r"(\]\([^)\s]+\.svg\))\s(\*From\s+the\s+handbook)")
+"""A figure and its caption in one paragraph."""
+DRAWN_BY = re.compile(r"\s*Drawn\s+by\s+`(?P<path>figures/\w+\.py)`(?P<more>[^.]*(?:\.\d[^.]*)*)\.(?=\s)")
 MOVED = {
     "release/start-here.ipynb": "index.md",
     "handbook/README.md": "index.md",
@@ -67,8 +73,11 @@ def one_line(course: Course) -> dict[str, str]:
     return {found["page"]: found["line"] for found in LINE.finditer(text)}
 
 
-def write_pages(course: Course, pages: Path) -> list[Entry]:
-    """Write every source page but the first one; returns the labs in order."""
+def write_pages(course: Course, cache: Path, pages: Path) -> list[Entry]:
+    """Write the source pages of everything that has no module of its own; returns the labs in order.
+
+    The notebooks' pages come later: `write_labs`. `cache` keeps what the bundled model drew for the handbook.
+    """
     order = entries(course)
     for folder in ("handbook", "labs", "api", "_static/labs"):
         (pages / folder).mkdir(parents=True, exist_ok=True)
@@ -80,9 +89,8 @@ def write_pages(course: Course, pages: Path) -> list[Entry]:
     )
     for entry in order:
         section = (course.root / "handbook" / f"{entry.lab}.md").read_text("utf-8")
-        (pages / "handbook" / f"{entry.lab}.md").write_text(handbook_page(course, entry, section), "utf-8")
-        notebook = nbformat.read(course.release(entry.lab), as_version=4)
-        nbformat.write(lab_page(course, entry, notebook), pages / "labs" / f"{entry.lab}.ipynb")
+        moving = with_live(entry.lab, section, cache, pages / "_static")
+        (pages / "handbook" / f"{entry.lab}.md").write_text(handbook_page(course, entry, moving), "utf-8")
         nbformat.write(to_download(course, entry), pages / "_static" / "labs" / f"{entry.lab}.ipynb")
     for name, drawn in (("gpu-numbers", with_plots), ("instructors", str)):
         text = drawn((course.root / "handbook" / f"{name}.md").read_text("utf-8"))
@@ -94,6 +102,14 @@ def write_pages(course: Course, pages: Path) -> list[Entry]:
     for name, module in MODULES.items():
         (pages / "api" / f"{name}.md").write_text(api_page(module), "utf-8")
     return order
+
+
+def write_labs(course: Course, order: list[Entry], recorded: dict[str, Outputs], pages: Path) -> None:
+    """Write the pages of the notebooks, with what their cells put out."""
+    for entry in order:
+        notebook = nbformat.read(course.release(entry.lab), as_version=4)
+        with_outputs(notebook.cells, recorded[entry.lab], pages / "_static", "../_static/")
+        nbformat.write(lab_page(course, entry, notebook), pages / "labs" / f"{entry.lab}.ipynb")
 
 
 def site_path(path: str) -> str | None:
@@ -147,10 +163,19 @@ def handbook_page(course: Course, entry: Entry, text: str) -> str:
     """A section of the handbook, with the bar under its title, and its lab as the page below it."""
     path = f"handbook/{entry.lab}.md"
     title, rest = linked(text, path, path).split("\n", 1)
+    rest = DRAWN_BY.sub(lambda found: _source_of(course, found), rest)
     return (
         f"{title}\n\n{steps_bar(course, entry, 'read')}\n{rest}\n\n"
         f"```{{toctree}}\n:hidden:\n\nLab notebook <../labs/{entry.lab}>\n```\n"
     )
+
+
+def _source_of(course: Course, found: re.Match[str]) -> str:
+    """What a caption says about how its figure was drawn, with its source as a link beside it."""
+    base = f"https://github.com/{course.repository}/blob/{course.branch}/handbook"
+    more = " ".join(found["more"].split())
+    words = f" Drawn {more}." if more else ""
+    return f'{words} <a class="drawn" href="{base}/{found["path"]}">{found["path"].split("/")[1]}</a>'
 
 
 def lab_page(course: Course, entry: Entry, notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
@@ -168,7 +193,9 @@ def lab_page(course: Course, entry: Entry, notebook: nbformat.NotebookNode) -> n
             continue
         if cell.cell_type == "markdown":
             cell.source = linked(
-                cell.source, f"release/{entry.lab}/{entry.lab}.ipynb", f"labs/{entry.lab}.ipynb"
+                GLUED.sub(r"\1\n\n\2", cell.source),
+                f"release/{entry.lab}/{entry.lab}.ipynb",
+                f"labs/{entry.lab}.ipynb",
             )
         told = cell.metadata.get("inferlab", {})
         if cell.metadata.get("jupyter", {}).get("source_hidden") or told.get("check"):
@@ -180,7 +207,7 @@ def lab_page(course: Course, entry: Entry, notebook: nbformat.NotebookNode) -> n
     setup[0].source = "\n\n".join(cell.source for cell in setup)
     fold(setup[0], f"setup, {len(setup)} cells")
     title, _, rest = cells[0].source.partition("\n")
-    cells[0].source = f"{title}\n\n{steps_bar(course, entry, 'do')}\n{rest}"
+    cells[0].source = f"{title}\n\n{steps_bar(course, entry, 'do')}\n{SAID}\n\n{rest}"
     notebook.cells = cells
     return notebook
 
@@ -203,10 +230,11 @@ def to_download(course: Course, entry: Entry) -> nbformat.NotebookNode:
     return notebook
 
 
-def details(question: str, answer: str, more: str = "") -> str:
+def details(card: dict[str, str], more: str = "") -> str:
     """A question whose answer opens on a click, without a script."""
-    inside = f'<div class="answer">{answer}{more}</div>'
-    return f'<details class="question"><summary>{question}</summary>\n{inside}</details>\n'
+    inside = f'<div class="answer">{card["answer"]}{more}</div>'
+    summary = f"<summary>{card['question']}</summary>"
+    return f'<details class="question" data-card="{card["id"]}">{summary}\n{inside}</details>\n'
 
 
 def marked(text: str) -> str:
@@ -253,23 +281,30 @@ def all_cards(course: Course, order: list[Entry]) -> list[dict[str, str]]:
 
 
 def practice_page(course: Course, order: list[Entry]) -> str:
-    """Every question, with an answer that opens on a click, and the way to the graded practice."""
+    """Every question, with an answer that opens on a click, and the way to the graded practice; what
+    belongs to a deck or to a lab opens on a click as well."""
     titles = {entry.lab: short_title(entry) for entry in order}
-    parts, group = ["# Practice", "", PRACTICE_INTRO, ""], ""
+    groups: dict[str, list[str]] = {}
     for card in all_cards(course, order):
         myth = card["id"].startswith("myth/")
-        if myth and "## Right or wrong?" not in parts:
-            parts += ["", "## Right or wrong?", "", MYTHS_INTRO, ""]
-        if card["group"] != group:
-            group = card["group"]
-            parts += ["", f"{'###' if myth else '##'} {group}", ""]
         see = (
             f'<p class="see"><a href="handbook/{card["see"]}.html">{escape(titles[card["see"]])}</a></p>'
             if card["see"] and not myth
             else ""
         )
-        parts.append(details(card["question"], card["answer"], see))
+        groups.setdefault(card["group"], []).append(details(card, see))
+    parts = ["# Practice", "", PRACTICE_INTRO, "", "## Flashcards", ""]
+    for number, (group, cards) in enumerate(groups.items()):
+        if number == len(DECKS):
+            parts += ["", "## Right or wrong?", "", MYTHS_INTRO, ""]
+        parts.append(folded(escape(group), len(cards), "".join(cards), opened=not number))
     return "\n".join(parts)
+
+
+def folded(name: str, count: int, html: str, opened: bool = False) -> str:
+    """A group that opens on a click on its name, beside which stands how many it has."""
+    state = " open" if opened else ""
+    return f'<details class="group"{state}><summary>{name} <span>{count}</span></summary>\n{html}</details>\n'
 
 
 def misunderstandings(course: Course, lab: str) -> Iterable[tuple[str, str]]:

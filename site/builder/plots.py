@@ -4,7 +4,9 @@ have their numbers, from the same runs."""
 from __future__ import annotations
 
 import math
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -247,6 +249,12 @@ def knobs(found: Found) -> str:
 DRAWN: tuple[Callable[[Found], str], ...] = (roofline, against_floors, one_vector, tracing, knobs, vae_peaks)
 
 
+LABS = re.compile(r"^\| lab \| model \|.*\n(?:\|.*\n)+", re.M)
+FEW = re.compile(r"(?:^\|.*\n)+", re.M)
+LONG = 7
+"""Rows from which a table opens on a click."""
+
+
 def with_plots(text: str) -> str:
     """The page's Markdown with the plots before its tables.
 
@@ -259,4 +267,43 @@ def with_plots(text: str) -> str:
     if not heading:
         raise ValueError("the page of GPU numbers has no section 'Runs'")
     plots = "\n".join(raw(draw(found)) for draw in DRAWN)
+    tables = FEW.sub(_folded, LABS.sub(_row_a_lab, tables, count=1))
     return f"{intro}\n## What was found\n\n{plots}\n{heading}{tables}"
+
+
+def _folded(found: re.Match[str]) -> str:
+    """A long table opens on a click."""
+    rows = found[0].strip().count("\n") - 1
+    if rows < LONG:
+        return found[0]
+    name = f"<summary>The table <span>{rows} rows</span></summary>"
+    return f'<details class="group">{name}\n\n{found[0].strip()}\n\n</details>\n'
+
+
+def _row_a_lab(found: re.Match[str]) -> str:
+    """The table of all labs with a row for each: its two models beside each other, and a run or a problem
+    only where there is something to say.
+
+    Raises:
+        ValueError: it does not have the columns that it should have.
+    """
+    head, _, *lines = (
+        [cell.strip() for cell in line.strip("|").split("|")] for line in found[0].strip().split("\n")
+    )
+    if head != ["lab", "model", "points", "s", "held, GB", "problem", "run"]:
+        raise ValueError(f"the table of the labs has the columns {head}")
+    usual = Counter(line[6] for line in lines).most_common(1)[0][0]
+    labs: dict[str, dict[str, list[str]]] = {}
+    for lab, model, *rest in lines:
+        labs.setdefault(lab, {})[model] = rest
+    table = ["| lab | points | bundled: s, GB | full: s, GB | |", "|---|---|---|---|---|"]
+    for lab, models in labs.items():
+        points = " / ".join(dict.fromkeys(rest[0] for rest in models.values()))
+        took = [f"{models[m][1]}, {models[m][2]}" if m in models else "" for m in ("bundled", "full")]
+        said = [
+            ": ".join(filter(None, (model, problem, "" if run == usual else f"run {run}")))
+            for model, (_, _, _, problem, run) in models.items()
+            if problem or run != usual
+        ]
+        table.append(f"| {lab} | {points} | {took[0]} | {took[1]} | {'; '.join(said)} |")
+    return f"All in the run `{usual}`, if nothing else is said.\n\n" + "\n".join(table) + "\n"

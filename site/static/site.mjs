@@ -6,6 +6,9 @@ const parts = {
   "#player": "./player/ui.mjs",
   "#model": "./model/ui.mjs",
   "#deck": "./cards.mjs",
+  "article div.highlight": "./copy.mjs",
+  "details.group .question": "./practice.mjs",
+  ".live": "./live.mjs",
   ".filter": "./filter.mjs",
   "nav.steps, .progress": "./progress.mjs",
 };

@@ -70,7 +70,7 @@ def test_a_mark_lies_where_its_axis_says_and_its_number_is_in_the_table(site, ta
     found = page.locator("figure.plot", has_text="times the floor").first.evaluate(PLACES)
     (first, left), *_, (last, right) = found["ticks"]
     assert len(found["marks"]) >= 10 and last > first
-    table = " ".join(section.locator("table").all_inner_texts())
+    table = " ".join(section.locator("table").all_text_contents())
     for name, x in found["marks"]:
         value = re.search(r"([\d.]+) × its floor", name)[1]
         assert value in table, name
