@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
+import runpy
 from collections.abc import Callable
 from html import escape
 from itertools import accumulate
@@ -85,14 +85,13 @@ def guidance(cache: Path, static: Path) -> Moving:
 def _drawn(source: Path, folder: Path) -> list[tuple[bool, float]]:
     """Draw the pictures with the figure's own function; returns what the checker says, and the saturation."""
     hide_notices()
-    sys.path.insert(0, str(source.parent))
     with quiet():
-        import guidance as figure
+        figure = runpy.run_path(str(source))
 
     said = []
     for number, scale in enumerate(SCALES):
-        drawn = figure.pictures(scale, 1)
-        right = check_pictures(drawn, [figure.PROMPT])[0].right
+        drawn = figure["pictures"](scale, 1)
+        right = check_pictures(drawn, [figure["PROMPT"]])[0].right
         said.append((bool(right), float((drawn.amax(1) - drawn.amin(1)).mean())))
         pixels = (drawn[0].permute(1, 2, 0) * 255).round().to(torch.uint8).numpy()
         Image.fromarray(pixels).save(folder / f"guidance-{number}.webp", quality=85, method=6)
