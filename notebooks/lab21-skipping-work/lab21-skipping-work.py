@@ -43,23 +43,26 @@ from inferlab.trace import trace
 torch.set_grad_enabled(False)
 pipe = load_pipeline(MODEL, lab.device, family="flux")
 pipe.set_progress_bar_config(disable=True)
-network = pipe.transformer
-DOUBLES, SINGLES = network.config.num_layers, network.config.num_single_layers
-WIDTH = network.config.num_attention_heads * network.config.attention_head_dim
+transformer = pipe.transformer
+DOUBLES, SINGLES = transformer.config.num_layers, transformer.config.num_single_layers
+WIDTH = transformer.config.num_attention_heads * transformer.config.attention_head_dim
 SIDE = pipe.default_sample_size * pipe.vae_scale_factor
-print(f"{type(network).__name__}: {DOUBLES} double and {SINGLES} single blocks, {WIDTH} numbers a token")
+print(f"{type(transformer).__name__}: {DOUBLES} double and {SINGLES} single blocks, {WIDTH} numbers a token")
 
 # %% [markdown]
 # ## 1 · Goal and mental model
 #
 # A transformer block *adds* something to its input. What the first block adds is called its **residual**,
-# $r$. A step in which all blocks run is called **whole**. The cache rests on a guess: if the first block adds
-# nearly the same as at the last whole step, so will the other blocks. The first block runs in every step. If
-# its residual has hardly changed, the other blocks are *skipped*, and what they added at the last whole step
-# is added again.
+# $r$. (FLUX's first block is a double one: $r$ is what it adds to the picture's tokens, not to the text's.) A
+# step in which all blocks run is called **whole**. The cache rests on a guess: if the first block adds nearly
+# the same as at the last whole step, so will the other blocks. The first block runs in every step. If its
+# residual has hardly changed, the other blocks are *skipped*, and what they added at the last whole step is
+# added again.
 #
 # $$d = \frac{\operatorname{mean}\,|r - r_\text{kept}|}{\operatorname{mean}\,|r_\text{kept}|}
-# \qquad d > \text{threshold} \;\Rightarrow\; \text{run all blocks}$$
+# \qquad d > \text{threshold}: \text{run all blocks} \qquad \text{otherwise}: \text{skip}$$
+#
+# The means run over all tokens and all pictures of a batch. So there is one $d$ and one decision for all.
 #
 # A whole step keeps two things: its $r$, from then on $r_\text{kept}$, and what the other blocks added. At
 # the first step nothing is kept yet: all blocks run. `enable_cache` gives each block a *hook*: a function
@@ -68,7 +71,7 @@ print(f"{type(network).__name__}: {DOUBLES} double and {SINGLES} single blocks, 
 # %% [markdown]
 # ## 2 · Predict
 #
-# In section 3 you draw one picture twice, without the cache and with it. The settings:
+# In section 3 you draw one picture without the cache and with it. The settings:
 
 # %%
 PROMPT, STEPS, THRESHOLD = "a red circle left of a blue square", 10, 0.2
@@ -89,10 +92,10 @@ print(f"{SIDE}x{SIDE} pixels, {STEPS} steps, threshold {THRESHOLD}")
 # *difficulty 2 of 3 · 4 minutes · 3 points*
 #
 # **Before you run anything further**, complete `forecast`: how often do things run in one picture? It is
-# graded on runs that this notebook never makes. Of `steps` steps, `whole` are whole. `doubles` and `singles`
-# are the numbers of blocks of the two kinds; the first block is a double one. `passes` is 2 with true
-# guidance: each step then calls the network twice, and each pass has a cache of its own, with the same number
-# of whole steps. You write three numbers:
+# graded on runs that this notebook never makes. Of `steps` steps, `whole` are whole; this number is given,
+# because it depends on the prompt. `doubles` and `singles` are the numbers of blocks of the two kinds; the
+# first block is a double one. `passes` is 2 with true guidance: each step then calls the network twice, and
+# each pass has a cache of its own, with the same number of whole steps. You write three numbers:
 #
 # * `network`: calls of the network;
 # * `first`: runs of the first block;
@@ -127,11 +130,11 @@ def forecast(steps, whole, doubles, singles, passes=1):
 from inferlab.lab.kits.pipelines.step_cache import ATTENTIONS, whole_steps
 
 with trace(pipe, depth=ATTENTIONS) as plain:
-    full = draw(PROMPT)
-network.enable_cache(FirstBlockCacheConfig(threshold=THRESHOLD))
+    exact = draw(PROMPT)
+transformer.enable_cache(FirstBlockCacheConfig(threshold=THRESHOLD))
 with trace(pipe, depth=ATTENTIONS) as cached:
     quick = draw(PROMPT)
-network.disable_cache()
+transformer.disable_cache()
 print("steps in which all blocks ran:", whole_steps(plain), "and", whole_steps(cached))
 
 # %% tags=["demo"]
@@ -141,7 +144,7 @@ cached.table(level=2)
 # Read the table at three places:
 #
 # * **`transformer`** runs in every step. The pipeline calls it as if there were no cache;
-# * **the attention of block 0** runs in every step, too. The decision is made from this block's output;
+# * **the attention of block 0** runs in every step, too. The decision is made from this block's residual;
 # * **all other attentions** are missing in some steps.
 #
 # **Reconcile** your forecast.
@@ -150,9 +153,9 @@ cached.table(level=2)
 from inferlab.lab import when_written
 
 attentions = [b.name for b in cached.boundaries if b.name.endswith(".attn")]
-first = attentions.count("transformer.transformer_blocks.0.attn")
-print("the run: ", {"network": cached["transformer"].calls, "first block": first,
-                    "other blocks": len(attentions) - first})
+in_first = attentions.count("transformer.transformer_blocks.0.attn")
+print("the run: ", {"network": cached["transformer"].calls, "first block": in_first,
+                    "other blocks": len(attentions) - in_first})
 with when_written("forecast"):
     print("forecast:", forecast(STEPS, len(whole_steps(cached)), DOUBLES, SINGLES))
 
@@ -186,17 +189,16 @@ check.score()
 from inferlab.lab import filmstrip
 from inferlab.lab.kits.pipelines.step_cache import cached_run, decoded, latent_error
 
-rough, held = cached_run(network, 1.0, draw, PROMPT)
-shown = {"no cache": full, f"threshold {THRESHOLD}": quick, "threshold 1.0": rough}
-print({label: f"error {latent_error(latents, full):.3f}" for label, latents in shown.items()})
+rough, held = cached_run(transformer, 1.0, draw, PROMPT)
+shown = {"no cache": exact, f"threshold {THRESHOLD}": quick, "threshold 1.0": rough}
+print({label: f"error {latent_error(latents, exact):.3f}" for label, latents in shown.items()})
 print(f"the cache holds {held:,} bytes after a step")
 filmstrip([decoded(pipe, one) for one in shown.values()], list(shown), "A cache is not free", size=1.9)
 
 # %% [markdown]
 # ## 4 · Read
 #
-# What the hook of the first block does with the decision, in the installed code. The decision is one number
-# $d$ for all tokens and all pictures of a batch.
+# Two places of the first block's hook, in the installed code. Which of them runs in a skipped step?
 
 # %% jupyter={"source_hidden": true}
 from diffusers.hooks.first_block_cache import FBCHeadBlockHook
@@ -204,12 +206,10 @@ from inferlab.lab import show_source
 
 show_source(FBCHeadBlockHook.new_forward, {
     "shared_state.tail_block_residuals[0] + output[self._metadata.return_hidden_states_index]":
-        "A skipped step: what the other blocks added then, plus the first block's output of *now*.",
+        "In a skipped step: what the other blocks added then, plus the first block's output of *now*.",
     "shared_state.head_block_residual = hidden_states_residual":
-        "Written in whole steps only. So many small changes add up until they pass the threshold.",
+        "In whole steps only. So many small changes add up until they pass the threshold.",
 }, excerpts=[
-    ("should_compute = self._should_compute_remaining_blocks(hidden_states_residual)",
-     "should_compute = self._should_compute_remaining_blocks(hidden_states_residual)"),
     ("shared_state.tail_block_residuals[0] + output[self._metadata.return_hidden_states_index]",
      "shared_state.tail_block_residuals[0] + output[self._metadata.return_hidden_states_index]"),
     ("shared_state.head_block_residual = hidden_states_residual",
@@ -229,9 +229,13 @@ show_source(FBCHeadBlockHook.new_forward, {
 # `None` at the first step of a run, later a `dict` with `"residual"`, the kept residual, and `"added"`, what
 # the other blocks added to the first block's output at the last whole step.
 #
-# The whole step is given. **Write the skipped step:** when a step is skipped, and then what it returns: the
-# output of the last block, put together from what is kept, and the memory for the next step. The check
-# compares your decisions with the library's.
+# The whole step is given. **Write the skipped step:**
+#
+# * when a step is skipped;
+# * what it then returns: the last block's output, put together from `y` and what is kept, and the memory for
+#   the next step.
+#
+# The check compares your decisions with the library's.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # In a skipped step, what do you add to what? And does the memory change then?
@@ -328,22 +332,22 @@ check.score()
 # %% [markdown]
 # ### Which steps may be skipped?
 #
-# Three runs: in each, one step is skipped, and all others are whole. Which of them has the largest error?
+# Three runs: in each, one step is skipped, and all others are whole. Which of them has the smallest error?
 
 # %% tags=["demo"]
 from inferlab.lab.kits.pipelines.step_cache import measured, skipping
 
 one_skipped = {}
 for step in (2, STEPS // 2 + 1, STEPS):
-    with skipping(network, {step}):
+    with skipping(transformer, {step}):
         one_skipped[step] = draw(PROMPT)
 filmstrip([decoded(pipe, latents) for latents in one_skipped.values()],
-          [f"step {step}: error {latent_error(latents, full):.3f}" for step, latents in one_skipped.items()],
-          "A skipped step costs least in the middle, and the last one is not cheap", size=1.9)
+          [f"step {step}: error {latent_error(latents, exact):.3f}" for step, latents in one_skipped.items()],
+          "One step skipped, all others whole", size=1.9)
 
 # %% [markdown]
-# In an early step the picture is not decided yet, and all later steps build on the mistake. No step comes
-# after the last one to correct its error. So the last step does matter.
+# The one in the middle: the steps after it correct most of its error. An early step decides the layout; later
+# steps build on its error and hardly correct it. After the last step, none is left to correct anything.
 #
 # ![Left, a curve of the error over the one step that was skipped: high at step 2, lowest in the middle, and
 # higher again at step 10. Right, a grid of steps for four thresholds and two prompts, with filled cells
@@ -362,8 +366,9 @@ for threshold, row in table.items():
     print(f"{threshold:9.2f}  " + "  ".join(f"{n:14d} whole, error {e:.3f}" for n, e in row))
 
 # %% [markdown]
-# One threshold skips other steps for another prompt, and its error differs. And fewer whole steps do not
-# always mean a larger error: it matters which steps were whole.
+# The same threshold skips different steps for different prompts (see the figure), and the errors differ. It
+# also matters which steps are whole: nine were in the run that skipped only step 2, and its error is larger
+# than the first prompt's with threshold 0.15.
 #
 # ### Exercise 3 · A threshold under a budget
 #
@@ -371,8 +376,7 @@ for threshold, row in table.items():
 #
 # `choose(table, budget)` gets a table as above: for each threshold a pair (whole steps, error) for each
 # prompt. Of the thresholds that fit, it returns the one with the fewest whole steps. **Write `fits`:**
-# whether a threshold keeps the error of **every** prompt within `budget`. The thresholds come in no order,
-# and with a larger one an error may rise or fall.
+# whether the error of **every** prompt is at most `budget`.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Does the mean error tell you what the worst prompt gets?
@@ -429,36 +433,38 @@ for request, entry in log.items():
     print(request, entry)
 
 # %% [markdown]
-# `"steps"` is the number of steps that a request made, and `"whole"` lists its whole steps, counted from 1.
-# No exception was raised, and every shape is right. But one picture was drawn with the residuals of another
-# request: `FluxPipeline.__call__` empties the caches at its end, and a run that is stopped never gets there.
+# `"steps"` is the number of steps that a request made, at least one, and `"whole"` lists its whole steps,
+# counted from 1. The service catches the exception that stops a run: nobody sees an error, and every shape is
+# right. But `FluxPipeline.__call__` empties the caches at its end, and a stopped `__call__` never gets there.
+# So one request had the `added` of another request put into its picture.
 #
-# **a)** *1 point.* `foreign(log)` returns the requests that used another request's residuals; in another hour
-# there may be none or several. Write `used`, whether this request did. Which step can a cache that starts
-# empty never skip?
+# **a)** *1 point.* `foreign(log)` returns the requests to which this happened; in another hour there may be
+# none or several. Write `used`, whether it happened to this request. Which step can a cache that starts empty
+# never skip?
 #
-# **b)** *2 points.* Repair the service. It will keep its memories in one `dict`: each call of `cached_step`
-# gets `memories.get(memory_key(call))`, and what it returns is filed under the same key, until the request
-# ends. A `call` is a `dict`: `"request"` (a number that no other request has), `"prompt"` (two requests may
-# have the same), `"pass"` (`"cond"` or `"uncond"`: with true guidance each step makes both calls) and
-# `"step"`. Return the key, a string or a tuple: each call must find what the step before kept for the same
-# request and pass, and nothing else. Calls of several requests may be mixed.
+# **b)** *2 points.* The library's key is the pass alone. Choose the key for a repaired service. It keeps its
+# memories in one `dict`: each call of `cached_step` gets `memories.get(memory_key(call))`, and what it
+# returns is filed under the same key, until the request ends. A `call` is a `dict`: `"request"` (a number
+# that no other request has), `"prompt"` (two requests may have the same), `"pass"` (`"cond"` or `"uncond"`:
+# with true guidance each step makes both calls) and `"step"`. Return the key, a string or a tuple: each call
+# must find what the step before kept for the same request and pass, and nothing else. Calls of several
+# requests may be mixed.
 #
 # The visible checks look only at the form of your answers. The rest is graded when you hand in.
 #
 # <details><summary>Hint 1: a nudge</summary>
-# a) What must a request do in its first step, if it has no residuals of its own yet? b) What must differ
+# a) What must a request do in its first step, if it has no memory of its own yet? b) What must differ
 # between requests and between passes, and stay the same in all steps of one run?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
-# a) A request that uses only its own residuals has step 1 in <code>whole</code>. b) The library's key is the
-# pass alone: put the request beside it.
+# a) A request that uses only its own memory has step 1 in <code>whole</code>. b) Put the request beside the
+# pass.
 # </details>
 
 # %% exercise="memory" provides=["foreign", "memory_key"] difficulty=3 minutes=7
 def foreign(log):
-    """The requests that used another request's residuals."""
+    """The requests that used what another request left in the cache."""
     found = []
     for request, entry in log.items():
         ### BEGIN SOLUTION
@@ -474,6 +480,10 @@ def memory_key(call):
     ### BEGIN SOLUTION
     return (call["request"], call["pass"])
     ### END SOLUTION
+
+# %% tags=["demo"]
+with when_written("foreign"):
+    print("had the `added` of another request put in:", foreign(log))
 
 # %% check="foreign" of="memory" points=1
 from inferlab.lab import Check
@@ -530,35 +540,39 @@ with check.part("one request, four steps, one pass", weight=0):
 check.score()
 
 # %% [markdown]
-# ### Which speed-ups are real?
+# ### Where do speed-ups come from?
 #
 # Four people each show that `pipe(...)` takes less time. One uses the cache. One takes 6 steps instead of 10.
 # One encodes the prompt before the call, which gets its vectors. One compiles the blocks beforehand:
 # `compile_repeated_blocks` compiles one block of each kind and uses it for all blocks of that kind. Who
 # leaves work out, who only moves it, and who does the same work? Decide before you run the next cell. It
 # counts the floating point operations of the first three, as shares of the plain call. For the fourth it runs
-# the front half of the compiler, which captures the operations and then runs them unchanged.
+# the compiler's front half alone, which captures the operations and runs them unchanged.
 
 # %% tags=["demo"]
 from inferlab.lab.kits.pipelines.step_cache import compiled_blocks, operation_shares
 
 for name, (call, elsewhere) in operation_shares(pipe, draw, PROMPT, THRESHOLD).items():
     print(f"{name:18s} in the call {call:6.1%}, elsewhere {elsewhere:.1%}")
-graphs, compiled = compiled_blocks(network, lambda: draw(PROMPT))
+graphs, compiled = compiled_blocks(transformer, lambda: draw(PROMPT))
 print(f"compiled blocks    {graphs} graphs for {DOUBLES + SINGLES} blocks, "
-      f"largest difference {float((compiled - full).abs().max())}")
+      f"largest difference {float((compiled - exact).abs().max())}")
 
 # %% [markdown]
-# Text that was encoded beforehand makes the call shorter, and in all the work is the same. Compiled blocks
-# compute the same, with a full compiler up to rounding. Its gain is fewer launches and fewer trips through
-# memory, which this cell does not show.
+# * **The cache and six steps** leave work out: another picture comes of it.
+# * **Text encoded beforehand** only moves work: the total is the same.
+# * **Compiling** does the same work. A complete compiler joins operations, so that there are fewer launches
+#   and fewer trips through memory; its result differs by rounding. This cell shows neither.
 
 # %% [markdown]
 # ## 6 · Explain
 #
-# Say what happened in **your runs** of sections 3 and 5. You write short sentences, one a line, from the
-# tables below: an entry of `who`, a verb, and an entry of its row. `decision` needs two sentences, `places`
-# one and `speedups` three.
+# Say what is so in sections 3 and 5. You write short sentences from the tables below: an entry of `who`, a
+# verb, and an entry of its row. A field's second and third sentence have a line of their own, indented.
+#
+# * `decision` needs two sentences: what is compared with what, and what one threshold does to two prompts;
+# * `places` needs one: whether the last step is cheap to skip, next to one in the middle;
+# * `speedups` needs three: one on the cache or on fewer steps, one on the text, one on compiling.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
@@ -611,10 +625,9 @@ check.score()
 # ## 7 · Notice
 #
 # * **A cache is not free.** It keeps tensors, and puts an old answer in the place of a new one.
-# * **Late steps do matter.** No later step corrects an error of the last one.
+# * **"Late steps don't matter" is untrue.** No later step corrects an error of the last one.
 # * **A threshold belongs to a model, a number of steps and a set of prompts.** Look at the worst prompt, not
 #   at the mean.
-# * **Compiling does not change what is computed,** but for rounding.
 # * **State has an owner:** one request and one pass.
 
 # %% [markdown]
@@ -633,7 +646,8 @@ show_cards("diffusion")
 #
 # Here no work is skipped: it is divided. *Context parallelism* gives each process, called a *rank*, a part of
 # the tokens. Only attention needs the other ranks, because every token looks at every token. The next cell
-# starts two processes in the background. Each draws the picture alone, and then both draw it together.
+# starts two processes in the background. Each draws the picture alone. Then they try to draw it together, in
+# two ways.
 
 # %% tags=["demo"]
 from inferlab.lab.kits.parallel.ranks import start_context_ranks
@@ -686,7 +700,7 @@ show_source(TemplatedRingAttention.forward, {
 # all-gather, `rotate_method="allgather"`, and has no other method.)
 #
 # How many bytes does a rank put into all exchanges of Ulysses? How many bytes of one attention's
-# keys and values does a rank hold with ring? The next cell has the formulas, the one after it the run.
+# keys and values does a rank hold with ring? Write both down, then look at the formulas and at the run.
 
 # %%
 def put_in(tokens, width, blocks, steps, ranks, item_bytes=4):
@@ -703,16 +717,17 @@ reports = ranks.results()
 ulysses, ring = reports["ulysses"][0], reports["ring"][0]
 small = load_pipeline("bundled", "cpu", family="flux").transformer.config  # what the ranks ran
 blocks = small.num_layers + small.num_single_layers
+tokens = 64 + TEXT_TOKENS  # the picture's tokens and the text's
 width = small.num_attention_heads * small.attention_head_dim
 print("enable_parallelism, without help:", ulysses["refused"])
 print("into the first attention of rank 0:", ulysses["attention"])
 exchanges = [line["bytes"] for line in ulysses["log"] if line["op"] == "all_to_all"]
 print(f"Ulysses: {len(exchanges)} all-to-alls, {sum(exchanges):,} bytes put in, "
-      f"predicted {put_in(64 + TEXT_TOKENS, width, blocks, CP_STEPS, RANKS):,}; "
+      f"predicted {put_in(tokens, width, blocks, CP_STEPS, RANKS):,}; "
       f"largest difference from one process {ulysses['apart']:.1e}")
-first = ring["log"][0]
-print(f"ring: {first['op']} in {first['module']}, {first['bytes']:,} bytes put in by each rank, so each "
-      f"holds {RANKS * first['bytes']:,}, predicted {gathered(64 + TEXT_TOKENS, width):,}")
+gather = ring["log"][0]
+print(f"ring: {gather['op']} in {gather['module']}, {gather['bytes']:,} bytes put in by each rank, so each "
+      f"holds {RANKS * gather['bytes']:,}, predicted {gathered(tokens, width):,}")
 print("ring, then:", ring["failed"])
 
 # %% [markdown]
