@@ -644,12 +644,12 @@ check.score()
 # faster." Correct this with the runs of section 3: six requests with 3, 14, 5, 4, 9 and 2 new tokens, padded
 # in one batch, and packed in three slots.
 #
-# In the fields `state`, `axis` and `trade-off` you write short sentences, one a line, from the tables
-# below: an entry of `who`, a verb, an entry of its row and, if you like, entries of a row `may follow`. An
-# example: `the first axis has length 1 in the packed run`. In `state`, say what continuous batching does
-# between two iterations. In `axis`, say what the axes of `input_ids` count in a decode step. In `trade-off`,
-# say what a larger batch gains and costs. In `idle` you type a number. A place is one row of one call: in how
-# many places of the padded run's 14 calls was the row's request already done?
+# In the fields `state`, `axis` and `trade-off` you write short sentences, one a line, from the tables below:
+# an entry of `who`, a verb, an entry of its row and, if you like, entries of a row `may follow`. An example:
+# `the first axis has length 1 in the packed run`. In `state`, say what continuous batching does between two
+# iterations. In `axis`, say what the axes of `input_ids` count in a decode step. In `trade-off`, say what one
+# gains with a larger batch, and what one pays. In `idle` you type a number. A place is one row of one call:
+# in how many places of the padded run's 14 calls was the row's request already done?
 #
 # Lines that begin with `#` are notes of your own.
 
