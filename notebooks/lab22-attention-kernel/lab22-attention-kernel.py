@@ -3,8 +3,8 @@
 #
 # Attention compares each query with each key. The table of all these scores is far larger than what goes in
 # and what comes out, and a fast kernel never writes it. In this lab you count what that saves, write such a
-# kernel's loop by hand, join the answers of several workers, and repair a kernel whose obvious repair passes
-# its test and is wrong.
+# kernel's loop by hand, join the answers of several workers, and mend a kernel for which the obvious repair
+# passes the test and is still wrong.
 #
 # **Time** 50 to 60 minutes, and 5 more for what is optional · **Points** 17, of which 4 are practice ·
 # **Reading** [Attention in one pass](../../handbook/lab22-attention-kernel.md) in the handbook, before you
@@ -49,14 +49,14 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 #
 # A **state** of three things takes in the keys block by block. No score has to be kept:
 #
-# | state | for one query | when a larger score comes |
+# | state | for one query | with each block |
 # |---|---|---|
-# | $m$, the running maximum | 1 number | it becomes that score |
-# | $l$, the running sum of $e^{s_j - m}$ | 1 number | times $e^{m_\text{old} - m_\text{new}}$, then the new terms |
-# | $o$, the running sum of $e^{s_j - m}\,v_j$ | `head_dim` numbers | times the same factor, then the new terms |
+# | $m$ (`top`), the running maximum | 1 number | the block's maximum, if that is larger |
+# | $l$ (`total`), the running sum of $e^{s_j - m}$ | 1 number | times $e^{m_\text{old} - m_\text{new}}$, then the new terms |
+# | $o$ (`out`), the running sum of $e^{s_j - m}\,v_j$ | `head_dim` numbers | times the same factor, then the new terms |
 #
-# At the end $o / l$ is the answer. $m + \log l$ is the **log-sum-exp** of the scores: with it, two answers
-# over different keys can be joined.
+# The factor is 1 if no larger score came. At the end $o / l$ is the answer. $m + \log l$ is the
+# **log-sum-exp** of the scores: with it, two answers over different keys can be joined.
 #
 # ![Left, a square of blocks, queries downwards and keys to the right: blocks under the diagonal are read one
 # after another, those above it are skipped. Right, bytes against tokens for the naive kernel and for one
@@ -75,12 +75,12 @@ print(type(model).__name__, "·", ids.shape[1], "tokens")
 #
 # * **Naive:** three operations, each of which reads its inputs once and writes its result. `Q` and `K` give
 #   the scores `S`. The softmax of `S` gives the weights `P`. `P` and `V` give the output `O`.
-# * **One pass:** the queries are cut into `blocks` blocks. For each of them the kernel reads its queries,
-#   then all keys and values, and writes its output.
+# * **One pass:** the queries are cut into `blocks` blocks. For each of them the kernel makes one pass over
+#   the keys: it reads its queries, then all keys and values, and writes its output.
 #
-# **Before you run anything**, write `naive` and `one_pass`: how many numbers each kernel reads and writes,
-# together. The three given names are all you need. `forecast` is graded on runs that this notebook never
-# makes.
+# **Before you run section 3**, write `naive_moves` and `one_pass_moves`: how many numbers each kernel reads
+# and writes, together. You need the three given names and `blocks`. `forecast` is graded on runs that this
+# notebook never makes.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
@@ -102,16 +102,16 @@ def forecast(queries, keys, heads, kv_heads, width, blocks, item_bytes):
     pair = 2 * kv_heads * keys * width  # numbers in `K` and `V`; a group of heads shares each read
     table = heads * queries * keys  # numbers in `S`, and in `P`
     ### BEGIN SOLUTION
-    naive = ends + pair + 4 * table
-    one_pass = ends + blocks * pair
+    naive_moves = ends + pair + 4 * table
+    one_pass_moves = ends + blocks * pair
     ### END SOLUTION
-    return {"naive": item_bytes * naive, "one pass": item_bytes * one_pass}
+    return {"naive": item_bytes * naive_moves, "one pass": item_bytes * one_pass_moves}
 
 # %% [markdown]
 # ## 3 · Trace
 #
-# A prefill of the story. `trace` sees modules, and the kernel is a function. `SdpaCalls` records what it is
-# called with. The first layer's call:
+# A prefill of the story. `trace` sees only modules, and the kernel is a function. `SdpaCalls` records its
+# arguments. The first layer's call:
 
 # %%
 from inferlab.lab.kits.attention import Moved, SdpaCalls, multiplications, scored, tried, with_fetches
@@ -164,7 +164,7 @@ with Moved() as moved:
     naive(q, k, v)
 print(f"counted:       {moved.bytes:,} bytes")
 with when_written("forecast"):
-    print(f"your forecast: {forecast(*SIZES, 4, 4)['naive']:,} bytes")
+    print(f"your forecast: {forecast(*SIZES, blocks=4, item_bytes=4)['naive']:,} bytes")
 
 # %% check="forecast" points=4
 from inferlab.lab import Check, reference
@@ -209,20 +209,20 @@ show_source(
 #
 # ### Exercise 2 · One pass, by hand
 #
-# *difficulty 3 of 3 · 7 minutes · 4 points*
+# *difficulty 3 of 3 · 7 minutes · 4 points* (practice)
 #
-# (This one is practice.) The outer loop takes one block of queries, the inner one fetches one block of keys
-# after the other. `scored` gives the scores of the two blocks, `-inf` where the mask hides a key, and the
-# values for every query head.
+# The outer loop takes one block of queries, the inner one fetches one block of keys after the other:
+# `fetch(start, stop)` gives these keys and their values, and `keys` is their number in all. `scored` gives
+# the scores of the two blocks, `-inf` where the mask hides a key, and the values for every query head.
 #
 # **Write what a block does to the state**: to the running sum `total` `(heads, queries, 1)` and the running
-# output `out` `(heads, queries, width)`. Both still count from the old maximum `top`. `weights` counts from
-# `new`, the maximum with this block. `one_pass` must give what torch's `scaled_dot_product_attention` gives:
-# within 1e-5, and within 1e-3 where scores are in the hundreds.
+# output `out` `(heads, queries, width)`. Both are still relative to the old maximum `top`. `weights` is
+# relative to `new`, the maximum with this block. `one_pass` must give what torch's
+# `scaled_dot_product_attention` gives: within 1e-5, and within 1e-3 where scores are in the hundreds.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# By which factor of section 1 do `total` and `out` become sums that count from `new`?
+# By which factor of section 1 do `total` and `out` become sums relative to `new`?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
@@ -302,7 +302,7 @@ with when_written("forecast", "one_pass"):
         error = (out - scaled_dot_product_attention(q4, k4, v4, is_causal=causal, enable_gqa=True)[0]).abs()
         print(f"causal {causal!s:5}  {len(fetched)} blocks fetched, "
               f"{4 * (2 * q.numel() + sum(fetched)):,} bytes; largest error {error.max():.0e}")
-    print(f"your forecast without a mask: {forecast(*SIZES, 4, 4)['one pass']:,} bytes")
+    print(f"your forecast without a mask: {forecast(*SIZES, blocks=4, item_bytes=4)['one pass']:,} bytes")
     print(f"multiplications without a mask: naive {multiplications(lambda: naive(q, k, v)):,}, "
           f"one pass {multiplications(lambda: with_fetches(one_pass, q, k, v, 64, False)):,}")
 
@@ -326,30 +326,30 @@ with when_written("forecast", "one_pass"):
 # own sum, and their log-sum-exps `lses` `(splits, heads, queries)`, which may be in the hundreds. Write two
 # lines:
 #
-# * `total` `(heads, queries)`: the log-sum-exp over all keys;
-# * `shares`, in the shape of `lses`: which share of all weights each worker holds.
+# * `lse` `(heads, queries)`: the log-sum-exp over all keys;
+# * `shares`, in the shape of `lses`: each worker's share of the sum of all $e^s$.
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# $e^{\text{lse}}$ is the sum of a worker's weights. Which share of all weights does that worker hold?
+# A worker's $e^{\text{lse}}$ is its sum of $e^s$. Which share of the sum over all workers is that?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>total = lses.logsumexp(0)</code> does not overflow. A worker's share is
-# <code>(lses - total).exp()</code>.
+# <code>lse = lses.logsumexp(0)</code> does not overflow. A worker's share is
+# <code>(lses - lse).exp()</code>.
 # </details>
 
 # %% exercise="join" provides=["join"] difficulty=2 minutes=5
 def join(outs, lses):
     """The answer over all keys, from the answers over parts of them: (out, lse)."""
     ### BEGIN SOLUTION
-    total = lses.logsumexp(0)
-    shares = (lses - total).exp()
+    lse = lses.logsumexp(0)
+    shares = (lses - lse).exp()
     ### END SOLUTION
     empty = lses == -torch.inf  # workers whose keys are all masked: their answers are NaN
     shares, outs = shares.masked_fill(empty, 0), outs.masked_fill(empty[..., None], 0)
-    return (shares[..., None] * outs).sum(0), total
+    return (shares[..., None] * outs).sum(0), lse
 
 # %% check="join" points=3
 import torch
@@ -395,15 +395,15 @@ with when_written("one_pass", "join"):
         print(f"{name:13} largest error {(out - exact).abs().max():.0e}")
 
 # %% [markdown]
-# The workers hold different shares of the weights. So a plain mean is wrong.
+# The workers' sums of $e^s$ differ. So a plain mean is wrong.
 
 # %% [markdown]
-# ### Exercise 4 · A kernel that passes its test
+# ### Exercise 4 · A repair that passes the test
 #
 # *difficulty 2 of 3 · 4 minutes · 3 points*
 #
 # A colleague keeps `out` divided: after each block it is the attention over the keys so far. So a step first
-# makes a sum of it again, `total * out`, and divides by the new sum `more`. The colleague's test: if all
+# undoes the division, `total * out`, and later divides by the new sum `more`. The colleague's test: if all
 # values are 1, any mean of them is 1. `colleague_step` fails it. "Then drop the rescaling," says another:
 # that is `obvious_step`.
 
@@ -438,13 +438,13 @@ print(tried(obvious_step, q, k, v))
 #
 # <details><summary>Hint 1: a nudge</summary>
 #
-# From which maximum is `total * out` counted, and from which one `weights`?
+# To which maximum is `total * out` relative, and to which one `weights`?
 # </details>
 #
 # <details><summary>Hint 2: nearly the solution</summary>
 #
-# <code>total * out</code> counts from the old maximum: multiply it by <code>factor</code>, as the line above
-# does with <code>total</code>.
+# <code>total * out</code> is relative to the old maximum: multiply it by <code>factor</code>, as the line
+# above does with <code>total</code>.
 # </details>
 
 # %% exercise="step" provides=["step"] difficulty=2 minutes=4
@@ -488,19 +488,21 @@ with when_written("step"):
 # ## 6 · Explain
 #
 # Say what happens in one pass, and what it saves. In each field you write two short sentences, one a line,
-# from the tables below: an entry of `who`, a verb, and an entry of the verb's row. The verbs of the row `…`
-# stand alone. Where the question asks *when* or *in which kernel*, end with an entry of `may follow`.
+# from its table. Above the table stands what the field asks.
 
 # %% jupyter={"source_hidden": true}
 ### FIXTURE words
 words
 
 # %% [markdown]
-# *difficulty 1 of 3 · 4 minutes · 3 points.* The cell shows how it reads each line, and that reading is
+# A sentence is an entry of `who`, a verb, and an entry of the verb's row. The verbs of the row `…` need none.
+# If it says *when* or *in which kernel*, it ends with an entry of `may follow`.
+#
+# *difficulty 1 of 3 · 6 minutes · 3 points.* The cell shows how it reads each line, and that reading is
 # graded when you hand in. One false sentence costs its field's point. A line that the cell cannot read is
 # graded by a person.
 
-# %% explain="one-pass-in-words" difficulty=1 minutes=4
+# %% explain="one-pass-in-words" difficulty=1 minutes=6
 %%explain one-pass-in-words
 # ### BEGIN SOLUTION
 # state: the running sum and the output so far are rescaled when the maximum grows
@@ -541,20 +543,20 @@ check.score()
 # %% [markdown]
 # ## 7 · Notice
 #
-# * **It does not compute less.** Without a mask both kernels multiply equally often. One pass is faster where
-#   bytes are what a kernel waits for.
+# * **It does not compute less.** Without a mask both kernels multiply equally often, but for the rescaling.
+#   One pass is faster where bytes are what a kernel waits for.
 # * **It does not approximate.** The factor $e^{m_\text{old} - m_\text{new}}$ is exact but for rounding.
 # * **The mask saves blocks,** nearly half of them in a long prompt, if the kernel knows the mask's form. A
 #   kernel that writes the whole table saves nothing by it.
 # * **The maximum need not be known first.** When a larger score comes, the state is rescaled to it.
-# * **Grouped heads** share fetches, but no scores and no state.
+# * **Grouped heads** can share fetches, but no scores and no state.
 
 # %% [markdown]
 # ## 8 · On a GPU (optional)
 #
 # Nothing graded needs this section. The same loop as a Triton kernel, beside two of torch's backends. Each
-# program takes one block of queries of one head. The cell prints the time of each, the memory that it needs
-# beside its inputs, and how far they differ:
+# program takes one block of queries of one head (and fetches for it alone: a group's heads share no read).
+# The cell prints the time of each, the memory that it needs beside its inputs, and how far they differ:
 
 # %% tags=["demo", "gpu"]
 if torch.cuda.is_available():
