@@ -11,8 +11,8 @@
 #
 # A small model writes a few tokens ahead. The large model reads them all in a single pass and keeps those
 # that it agrees with. In this lab you predict the passes of such a run, write the rule that accepts and
-# rejects tokens, **show by a statistical test that the text is still the large model's**, and find out when
-# the method pays.
+# rejects tokens, **test whether the distribution is still the large model's**, and find out when the method
+# pays.
 #
 # **Time** 60 to 70 minutes · **Points** 17, of which 3 are practice · **Reading**
 # [Speculative decoding](../../handbook/lab16-speculative-decoding.md) in the handbook, before you start
@@ -41,8 +41,8 @@ for name, model in (("target", target), ("draft", draft)):
 # %% [markdown]
 # The large model is called the *target*, the small one the *draft*. Both share one tokenizer, because a token
 # must mean the same to both. `"full"` has the sizes of an 8-B and a 0.5-B model with random weights: their
-# costs are real, but they never agree. `"hub"` downloads a real pair. Grading always uses `"bundled"` on the
-# CPU.
+# costs are real, but how often they agree means nothing. `"hub"` downloads a real pair. Grading always uses
+# `"bundled"` on the CPU.
 
 # %% [markdown]
 # ## 1 · Goal and mental model
@@ -52,7 +52,7 @@ for name, model in (("target", target), ("draft", draft)):
 # | the **draft** | the text so far | $\gamma$ tokens, one after the other, each sampled from its distribution $q$ | $\gamma$ passes |
 # | the **target** | all $\gamma$ tokens at once | its distribution $p$ at $\gamma + 1$ positions | **one** pass |
 # | the **rule** | $p$, $q$, the tokens, random numbers | the first $n \le \gamma$ tokens, and one more | once; no model runs |
-# | the **cache** | | drops the $\gamma - n$ rejected positions | one crop of each model's |
+# | the **cache** | | drops $\gamma - n$ positions | one crop of each model's |
 #
 # A *pass* is one call of a model. In a decode step a large model waits for weights and a small one for kernel
 # launches, not for arithmetic. So a pass over five positions takes hardly longer than a pass over one. (On a
@@ -75,7 +75,7 @@ for name, model in (("target", target), ("draft", draft)):
 #
 # *difficulty 2 of 3 · 6 minutes · 3 points*
 #
-# **Before you run anything**, say what a trace of an assisted run will show at the target. Suppose that each
+# **Before you run section 3**, say what a trace of an assisted run will show at the target. Suppose that each
 # round keeps `accepted` tokens, or as many as it drafted if these are fewer, and that the text does not end
 # early.
 #
@@ -84,7 +84,7 @@ for name, model in (("target", target), ("draft", draft)):
 # | `prompt` | tokens of the prompt, `int` |
 # | `new` | `max_new_tokens`, `int` |
 # | `gamma` | the most tokens that the draft writes in a round, `int` |
-# | `accepted` | tokens that are kept in every round, 0 to `gamma` |
+# | `accepted` | tokens that are kept in a round (at most as many as were drafted), 0 to `gamma` |
 #
 # `forecast` returns a list of `int`: how many tokens go into the target's first pass, into its second one,
 # and so on to its last. You write two lines: one appends a round's width to `widths`, the other adds to
@@ -118,7 +118,7 @@ def forecast(prompt, new, gamma, accepted):
 # ## 3 · Trace
 #
 # Now a real run, sampled at temperature 1, with four drafted tokens in each round except near the end. The
-# drafted tokens come from the draft's own `generate`, so these settings belong into the **draft's**
+# drafted tokens come from the draft's own `generate`, so these settings belong in the **draft's**
 # generation config. The target's `generate` accepts and ignores them. The threshold of 0 keeps the draft from
 # stopping at a token that it is not sure of.
 
@@ -163,8 +163,9 @@ run.table(level=1)
 #   end);
 # * the **target's first line** (`LlamaForCausalLM` for the bundled model): it reads the whole prompt *and*
 #   the four drafted tokens, and returns logits for five positions. **A pass is no longer one token;**
-# * **`cache.crop`** removes the rejected positions. The first crop of a round is the target's, the second the
-#   draft's. No accepted token is computed again.
+# * **`cache.crop`** removes positions. After a target pass, the first crop is the target's; the draft's
+#   follows before it writes again. The target computes no accepted token again. The draft never read its last
+#   token, and loses as many positions: unless all were kept, it reads one token again.
 #
 # **Reconcile.** The first two passes do not depend on how many tokens a round keeps:
 
@@ -267,7 +268,7 @@ show_source(
 # accepted if `uniforms[i] * q[i, x] < p[i, x]`. The first rejection ends the round: one more token comes from
 # the positive part of `p[i] - q[i]`, normalized. If nothing was rejected, it comes from the last row of `p`.
 # You write two things: whether a token is `accepted`, and from which `weights`, `(V,)`, the last token comes.
-# (The given lines normalize them; `pick` chooses the first token whose cumulated share is greater.)
+# (The given lines normalize them; `pick` chooses the first token whose cumulated share is greater than it.)
 #
 # <details><summary>Hint 1: a nudge</summary>
 # Which row of <code>p</code> and of <code>q</code> belongs to the token that was rejected, if
@@ -373,7 +374,7 @@ with when_written("verify"):
 # The second line shows that the test can fail. A test that never fails would prove nothing.
 
 # %% [markdown]
-# ### Exercise 3 · Which decoder changes the text?
+# ### Exercise 3 · Which decoders change the text?
 #
 # *difficulty 3 of 3 · 7 minutes · 3 points*
 #
@@ -384,8 +385,8 @@ with when_written("verify"):
 # |---|---|
 # | `"exact"` | the rule of exercise 2 |
 # | `"fresh"` | replaces a rejected token by a sample from $p$ itself |
-# | `"agree"` | accepts a token only if it is the target's most likely one |
-# | `"stale"` | drafts at another temperature than that of the $q$ in its rule |
+# | `"agree"` | accepts a token only if it is the target's most likely one; where $p = q$, the replacement is a sample from $p$ |
+# | `"stale"` | drafts at one temperature, but its rule uses the $q$ of another |
 # | `"ensemble"` | accepts by $v = w\,p + (1 - w)\,q$ in place of $p$, here with $w = 0.5$: the library's `assistant_ensemble_weight` |
 #
 # The next cell lets each decoder run 20,000 rounds in two experiments with three tokens. In one, draft and
@@ -408,7 +409,7 @@ print("target:", three.tolist())
 
 # %% [markdown]
 # Complete `diagnose()`: a `dict` from `"A"`, `"B"`, `"C"` to one of the five words, as you read them off
-# these lines. (You may also compute them from `seen`.) Shares within 0.02 of the target's are equal.
+# these lines. (You may also compute them from `seen`.) Shares within 0.02 of the target's count as equal.
 #
 # <details><summary>Hint 1: a nudge</summary>
 # With the same distribution, what does each rule accept? Four of the five accept everything, and one of these
@@ -514,7 +515,7 @@ check.score()
 # ### Theory and measured
 #
 # If each tested token is accepted with probability $a$, independently of the others, a pass gives
-# $1 + a + a^2 + \dots + a^\gamma$ tokens on average. The next cell compares this with three runs of 48 new
+# $1 + a + a^2 + \dots + a^\gamma$ tokens on average. Below, this is compared with three runs of 48 new
 # tokens: one, four and eight drafted tokens a round.
 
 # %%
@@ -544,7 +545,7 @@ with when_written("count_rounds"):
 # %% [markdown]
 # A longer draft saves passes, and more of it is thrown away. The points lie near the curves, not on them: 48
 # tokens are few, and real tokens are not accepted independently. The curves hold at a threshold of 0 only: at
-# the default of 0.4 rounds are shorter, and only tokens of which the draft was sure are tested.
+# the default of 0.4 a round ends with the first token of which the draft was not sure.
 
 # %% [markdown]
 # ### What a round costs
@@ -553,8 +554,9 @@ with when_written("count_rounds"):
 # token**. A draft pass costs `c` of these, and a target pass over `k` tokens costs `1 + slope * (k - 1)`:
 #
 # * **launch-bound** (a small model) or **memory-bound** (a large model, small batch): five tokens take as
-#   long as one, so the slope is about 0. `c` is the ratio of layers, or of bytes;
-# * **compute-bound** (a large batch): five tokens take five times as long, so the slope is about 1.
+#   long as one, so the slope is about 0. `c` is the ratio of layers, or (memory-bound) of parameters;
+# * **compute-bound** (a large batch): five tokens take five times as long, so the slope is about 1. `c` is
+#   the ratio of parameters.
 #
 # On this machine:
 
@@ -564,20 +566,18 @@ from inferlab.lab.kits.decode.roofline import best_seconds
 took = {(name, width): best_seconds(lambda model=model, width=width: model(story[:, :width]), lab.device)
         for name, model, width in (("draft", draft, 1), ("target", target, 1), ("target", target, 5))}
 one = took["target", 1]
-print(f"c {took['draft', 1] / one:.3f}, slope {(took['target', 5] / one - 1) / 4:.3f}")
+measured = took["draft", 1] / one, (took["target", 5] / one - 1) / 4
+print("c {:.3f}, slope {:.3f}".format(*measured))
 
 # %% [markdown]
 # A verifying pass has the **shape** of a prefill: many positions, one pass. But only five tokens share each
-# weight that is read, and a GPU needs hundreds to become compute-bound. So the pass of a large model still
-# waits for bytes, and four more tokens cost little. On a CPU the slope is clearly above 0.
+# weight that is read, and a GPU needs hundreds to become compute-bound. On a CPU the slope is clearly
+# above 0.
 
 # %% [markdown]
 # ### Exercise 5 · Which draft, and how long?
 #
 # *difficulty 2 of 3 · 5 minutes · 3 points*
-#
-# A draft is usually a **smaller variant of the same family**, with the same tokenizer. If it is
-# **fine-tuned** on the target's output, `a` goes up and `c` stays.
 #
 # Complete `choose(drafts, most, slope)`. `drafts` is a `dict` from names to `(a, c)`, the acceptance rate and
 # the cost; `most` is the largest number of drafted tokens allowed. A round costs `gamma * c` for drafting and
@@ -634,12 +634,12 @@ with when_written("choose", "count_rounds"):
     layers = draft.config.num_hidden_layers / target.config.num_hidden_layers
     share = draft.num_parameters() / target.num_parameters()
     for regime, c, slope in (("launch-bound", layers, 0.0), ("memory-bound", share, 0.0),
-                             ("compute-bound", share, 1.0)):
+                             ("compute-bound", share, 1.0), ("measured here", *measured)):
         print(f"{regime:14} c = {c:.3f}: {choose({'draft': (rate, c)}, 12, slope)}")
 
 # %% [markdown]
-# With the bundled models, one acceptance rate gives three different answers. So first ask what a decode
-# step waits for. With a large batch decoding is compute-bound, and speculation makes it slower.
+# With the bundled models, one acceptance rate gives another answer in each of the three regimes. So first ask
+# what a decode step waits for.
 
 # %% [markdown]
 # ## 6 · Explain
@@ -649,10 +649,10 @@ with when_written("choose", "count_rounds"):
 # Explain your run of section 3 to a colleague who says: "A small model writes half of the text, so the
 # quality must be worse." (For `trade-off`, think of the three runs of section 5.)
 #
-# In the fields `state` and `trade-off` you write short sentences, one a line, from the tables below: an entry
-# of `who`, a verb, an entry of its row and, if you like, entries of a row `may follow`. An example:
-# `the cache keeps the tokens before the first rejected one`. In the last field, `shape`, you type the shape
-# of `logits` that the target returned in the first pass.
+# In the fields `state` and `trade-off` you write short sentences, one a line, from the tables below. What a
+# field asks stands above its table. A sentence is an entry of `who`, a verb, an entry of its row and, if you
+# like, entries of the row `may follow`: `the cache keeps the tokens before the first rejected one`. In the
+# last field, `shape`, you type the shape of `logits` that the target returned in the first pass.
 #
 # Lines that begin with `#` are notes of your own.
 
@@ -706,11 +706,12 @@ check.score()
 # ## 7 · Notice
 #
 # * **The output does not change, with the rule of this lab.** The emitted tokens have the target's
-#   distribution, whatever the draft is. You tested that with a stated error rate, and the same test rejected
-#   the draft's own tokens.
+#   distribution, whatever the draft is. You tested that for 4,000 first tokens at one position, with a
+#   stated error rate. The same test rejected the draft's own tokens.
 # * **A library may change it on purpose**, with `assistant_ensemble_weight` (transformers 5.24, off by
 #   default).
-# * **A bigger draft is not always better.** It agrees more often and costs more.
+# * **A bigger draft is not always better.** It agrees more often and costs more. A draft is usually a smaller
+#   variant of the same family. If it is **fine-tuned** on the target's output, `a` goes up and `c` stays.
 # * **Speculation spends arithmetic to save passes.** If a step already waits for arithmetic, as in a large
 #   batch, speculation makes the run slower. This library does it for one sequence at a time.
 #
