@@ -59,7 +59,7 @@ class Built:
 
 
 def pytest_collection_modifyitems(items):
-    """Whichever test comes first waits for the build: some 100 seconds of processor time, from nothing."""
+    """Whichever test comes first waits for the build: some 250 seconds of processor time, from nothing."""
     for item in items:
         if item.path.parent == Path(__file__).parent and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(900))
