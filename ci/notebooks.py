@@ -60,8 +60,8 @@ def prove(course: Course, lab: str, source: nbformat.NotebookNode) -> dict[str, 
         rows.append({"exercise": answer.exercise, "name": answer.name, "kept": tried["points"],
                      "should_keep": answer.keeps,
                      "messages": tried["messages"]})
-        if any(abs((tried["points"].get(check) or 0.0) - kept) > 1e-6 for check,
-               kept in answer.keeps.items()):
+        if any(check not in tried["points"] or abs((tried["points"][check] or 0.0) - kept) > 1e-6
+               for check, kept in answer.keeps.items()):
             problems.append(f"{answer.exercise}: '{answer.name}' keeps {tried['points']}, "
                             f"should keep {answer.keeps} "
                             f"({'; '.join(tried['messages'])[:200]})")

@@ -54,6 +54,7 @@ with check.part("calls with one kind of guidance, with both, and with half of th
     check.mistake("this pipeline does not double the batch for true guidance: it calls the network again",
                   when=got[1]["score_bytes"] == 2 * want[1]["score_bytes"])
 with check.part("bytes of the scores at sizes that nobody ran", weight=1):
+    check.equal([ask_forecast(*run)["score_bytes"] for run in runs], [w["score_bytes"] for w in truths[2:]])
     for height, width, text_tokens, batch in ((1024, 1024, 512, 1), (768, 1360, 256, 2)):
         count = (height // 16) * (width // 16)
         q, k = torch.empty(2, batch, 4, count + text_tokens, 1, device="meta")

@@ -65,6 +65,7 @@ with check.part("rounds that keep some, and the end of a run", weight=1):
     # rounds of 3 tokens: 4, 4 and 4 drafted with 10, 7 and 4 to go -> the last of these is cut to 3; one
     # token is left, nothing drafted
     check.equal(got, [16, 5, 4, 1])
+    check.equal(asked_forecast(7, 3, 5, 5), [9])  # the end of a run may be in its first round
 
 # %% check="verify"
 check.mistake("the second token was drafted after a rejected one: it is thrown away with it",
@@ -163,6 +164,8 @@ with check.part("both numbers", weight=2):
     check.mistake("each round emits one token more than it accepts",
                   when=close(got["passes_per_token"], 4 / 5))
     check.close([got["rate"], got["passes_per_token"]], [5 / 7, 4 / 9], tol=1e-9)
+    got = counted([5, 5, 5], [3, 3, 0])
+    check.close([got["rate"], got["passes_per_token"]], [6 / 8, 3 / 9], tol=1e-9)
 with check.part("runs in which nothing was drafted, or nothing kept", weight=1):
     check.close([counted([1, 1], [0, 0])["rate"], counted([4, 4], [3, 3])["rate"]], [0.0, 0.0], tol=0)
     check.close([counted([1, 1], [0, 0])["passes_per_token"], counted([4, 4], [3, 3])["passes_per_token"]],
@@ -188,6 +191,7 @@ with check.part("compute-bound: verifying five tokens costs five", weight=2):
                   "nothing to win", when=got[1] > 0)
     check.equal(got, ("", 0))
     check.equal(chosen({"small": (0.8, 0.05)}, 8, 0.2), ("small", 3))
+    check.equal(chosen({"small": (0.9, 0.1)}, 10, 0.1), ("small", 7))
 with check.part("a draft that costs more than it gives", weight=1):
     got = chosen({"slow": (0.5, 0.6), "blind": (0.02, 0.03)}, 8, 0.0)
     check.mistake("sometimes plain decoding is the fastest: return (\"\", 0)", when=got[1] > 0)

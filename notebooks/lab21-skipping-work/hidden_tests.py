@@ -37,12 +37,14 @@ with check.part("a run of 8 steps at 96x64, one pass", weight=1):
     check.mistake("the first block is one of the double blocks: it is counted already",
                   when=got["other blocks"] == whole * 8)
     check.equal(got, want)
+    check.equal(ask_forecast(9, 4, 5, 11, 1), {"network": 9, "first block": 9, "other blocks": 60})
 with check.part("with true guidance: two passes", weight=1):
     # both passes of this run are whole in the same number of steps: none is skipped
     whole, want = counted(3, 0.0, True)
     got = ask_forecast(3, whole // 2, 2, 6, 2)
     check.mistake("each pass runs the network, with a cache of its own", when=got["network"] == 3)
     check.equal(got, want)
+    check.equal(ask_forecast(9, 4, 5, 11, 2), {"network": 18, "first block": 18, "other blocks": 120})
 
 # %% check="cached-step"
 check.mistake("what the other blocks added is no output yet: it is added to what the first block says now",
@@ -163,6 +165,9 @@ with check.part("every prompt counts", weight=1):
     check.mistake("the mean hides the prompt that the threshold is bad for", when=got == 0.2)
     check.equal(got, 0.15)
     check.equal(check.learner.choose(tables[0], 0.09), 0.2)
+    got = check.learner.choose({0.1: [(10, 0.0), (10, 0.0)], 0.2: [(6, 0.09), (7, 0.03)]}, 0.06)
+    check.mistake("every prompt counts, not only the last", when=got == 0.2)
+    check.equal(got, 0.1)
 with check.part("errors that rise and fall", weight=1):
     got = check.learner.choose(tables[1], 0.125)
     check.mistake("you stopped at the first threshold that breaks the budget: a larger one may keep it",
@@ -180,13 +185,14 @@ with check.part("other hours", weight=1):
         4: {"prompt": "b", "steps": 10, "whole": [3, 5, 9]},
         7: {"prompt": "b", "steps": 10, "whole": [1, 4]},
         8: {"prompt": "c", "steps": 2, "whole": []},
+        9: {"prompt": "b", "steps": 5, "whole": [3, 10]},
     }
     got = named(hour)
     check.mistake("the request that was stopped left its residuals behind; the one after it used them",
                   when=3 in got)
     check.mistake("a skipped step is foreign only before the request's first whole step", when=7 in got)
     check.mistake("a request without a whole step used foreign residuals in all its steps", when=8 not in got)
-    check.equal(got, [4, 8])
+    check.equal(got, [4, 8, 9])
 
 # %% check="memory-key"
 @reference

@@ -45,6 +45,7 @@ with check.part("one pass, with one block of queries and with several", weight=2
     judge("one pass", 45, 45, 6, 2, 8, 3, 2)
     judge("one pass", 1, 50, 6, 2, 8, 1, 4)
     judge("one pass", 64, 64, 2, 2, 8, 4, 4)
+    judge("one pass", 10, 40, 6, 2, 8, 4, 4)
 
 # %% check="one-pass"
 def walk_of(queries, keys, size, mask):
@@ -114,11 +115,13 @@ with check.part("parts of different lengths and different sums", weight=2):
                       when=len(lengths) > 1 and close(sums, made[1].amax(0)))
         check.close(sums, table.logsumexp(-1), tol=1e-4)
 with check.part("log-sum-exps in the hundreds", weight=1):
-    table = 400 + torch.randn(2, 4, 30, generator=source)
-    joined, sums, want, made = asked_whole(table, torch.randn(2, 30, 8, generator=source), [12, 18])
-    check.mistake("an exponential overflows: subtract before you take it",
-                  when=not (torch.isfinite(joined).all() and torch.isfinite(sums).all()))
-    check.close(joined, want, tol=1e-3)
+    # far above zero, far below, and one head beside the other
+    for far in (400, -400, torch.tensor([[[400.0]], [[0.0]]])):
+        table = far + torch.randn(2, 4, 30, generator=source)
+        joined, sums, want, made = asked_whole(table, torch.randn(2, 30, 8, generator=source), [12, 18])
+        check.mistake("an exponential overflows, or all are 0: subtract before you take it",
+                      when=not (torch.isfinite(joined).all() and torch.isfinite(sums).all()))
+        check.close(joined, want, tol=1e-3)
 with check.part("a worker without a key, and a query without any", weight=2):
     table = torch.randn(2, 4, 30, generator=source)
     table[:, :2, 10:20] = -torch.inf

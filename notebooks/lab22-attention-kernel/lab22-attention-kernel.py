@@ -326,7 +326,7 @@ with when_written("forecast", "one_pass"):
 # own sum, and their log-sum-exps `lses` `(splits, heads, queries)`, which may be in the hundreds. Write two
 # lines:
 #
-# * `lse` `(heads, queries)`: the log-sum-exp over all keys;
+# * `lse` `(heads, queries)`: the log-sum-exp over all keys, $-\infty$ for a query that sees none;
 # * `shares`, in the shape of `lses`: each worker's share of the sum of all $e^s$.
 #
 # <details><summary>Hint 1: a nudge</summary>

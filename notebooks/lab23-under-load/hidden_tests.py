@@ -90,6 +90,11 @@ with check.part("the newest goes, and nobody comes in its place", weight=2):
         check.equal(got, {"chunks": [("a", 1), ("b", 1)], "evict": 1, "preempt": ["c"]})
     got = decided([("a", 8, 0), ("b", 3, 0), ("c", 2, 0)], [], free=0)
     check.equal(got, {"chunks": [("a", 1), ("b", 1)], "evict": 0, "preempt": ["c"]})
+    for newest in (("c", 4, 0), ("c", 4, 9)):
+        got = decided([("a", 8, 0), ("b", 4, 0), newest], [], free=0)
+        check.mistake("room comes from what the one who goes had stored, and from nothing else",
+                      when=got["preempt"] == ["c"])
+        check.equal(got, {"chunks": [("a", 1)], "evict": 0, "preempt": ["c", "b"]})
     got = decided([("a", 7, 0), ("b", 8, 0)], [], free=0)
     check.mistake("the request without room may be the newest itself", when=got["preempt"] == ["a"])
     check.equal(got, {"chunks": [("a", 1)], "evict": 0, "preempt": ["b"]})

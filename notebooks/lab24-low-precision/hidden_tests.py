@@ -38,10 +38,10 @@ with check.part("a linear product in decode", weight=1):
     for width in ((16, 8), (16, 4), (8, 8)):
         judge(1, 3, 1024, 1500, width, desk)
 with check.part("a linear product in a long prefill, weights alone", weight=2):
-    for width in ((16, 8), (16, 4)):
+    for width in ((16, 8), (16, 4), (8, 16)):
         judge(1, 6000, 1024, 1500, width, desk)
 with check.part("a linear product in a long prefill, both sides", weight=1):
-    for width in ((8, 8), (4, 8)):
+    for width in ((8, 8), (4, 8), (4, 4)):
         judge(1, 6000, 1024, 1500, width, desk)
 with check.part("scores, in decode and in prefill", weight=1):
     judge(160, 3, 64, 3000, (16, 8), desk)

@@ -29,7 +29,7 @@ with check.part("the weights that are read, shared experts included", weight=1):
         check.mistake("an expert without a token is not read", when=said == pool + common)
         check.close(said, read + common, rtol=0.01)
 with check.part("the products", weight=2):
-    for many, pool, each, common in ((1, 16, 4, 1), (64, 128, 8, 0)):
+    for many, pool, each, common in ((1, 16, 4, 1), (64, 128, 8, 0), (64, 64, 6, 2)):
         said = ask_forecast(many, pool, each, common, 72)[2] / 72
         check.mistake("more experts do not cost a token more: it multiplies with those that it chose",
                       when=said == many * (pool + common))
@@ -119,7 +119,7 @@ def grew(sizes, one):
     return ask_cache(sizes, *one) == ask_cache(plain, *one)
 
 with check.part("layers with windows: real caches, shorter and longer than the window", weight=1):
-    for family, count in (("mistral", 5), ("mistral", 23), ("gemma2", 40)):
+    for family, count in (("mistral", 5), ("mistral", 8), ("mistral", 23), ("gemma2", 40)):
         given, want = real_cache(family, 3, count, ())
         check.mistake("a window forgets: older tokens are no longer in the cache",
                       when=count > 8 and grew(given, (count, 3, 4)))

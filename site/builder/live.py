@@ -166,7 +166,7 @@ class Pool:
                 for place in range(PAGE)
             )
             count = self.count[block]
-            said = f"{count} table{'s' * (count != 1)}" if count else "free"
+            said = f"{count} ref{'s' * (count != 1)}" if count else "free"
             boxes += f"<div><b>{block}</b><span>{places}</span><small>{said}</small></div>"
         return f'<div class="tables">{rows}</div><div class="pool">{boxes}</div>'
 
