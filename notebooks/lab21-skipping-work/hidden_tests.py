@@ -47,7 +47,7 @@ with check.part("with true guidance: two passes", weight=1):
     check.equal(ask_forecast(9, 4, 5, 11, 2), {"network": 18, "first block": 18, "other blocks": 120})
 
 # %% check="cached-step"
-check.mistake("what the other blocks added is no output yet: it is added to what the first block says now",
+check.mistake("what the other blocks added is no output yet: it is added to what the first block says",
               when=close(outputs[1], torch.full_like(start_at, 5)))
 check.close(outputs[1], 2.2 * start_at + 5)
 check.close(outputs[2], 6 * start_at + 5)
