@@ -41,7 +41,7 @@ def test_the_sentence_plays_once_when_it_is_seen(site, tab):
                            ".every(one => one.playState === 'finished')")
     assert page.locator(".sentence .cached").count() == 28
     page.click(".sentence >> text=trace player")
-    page.wait_for_function("document.querySelector('#player .title').textContent.includes('Llama')")
+    page.wait_for_selector("#player .title:has-text('Llama')")
     assert page.input_value("#recorded") == "language"
 
 
