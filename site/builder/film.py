@@ -3,7 +3,6 @@ language model; keeps what stands in the latents at every step, and in the cache
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Iterator
@@ -16,6 +15,8 @@ import torch
 from PIL import Image
 
 from inferlab.models import language, pictures
+
+from .digests import digest
 
 CAPTION = "a large red circle left of a small blue square"
 STEPS, SEED, GUIDANCE = 10, 7, 4.0
@@ -70,13 +71,13 @@ def film(cache: Path, folder: Path) -> Film:
         cache: where they are kept between builds.
         folder: where the site's pages find them; made by this.
     """
-    return Film(**_kept(cache / f"film-{_digest(pictures.WEIGHTS)}", _draw, folder))
+    return Film(**_kept(cache / f"film-{digest(Path(__file__), pictures.WEIGHTS)}", _draw, folder))
 
 
 def sentence(cache: Path, folder: Path) -> Sentence:
     """The run in words, and `cache.png` in `folder`; made once for these weights. For `cache` and `folder`
     see `film`."""
-    return Sentence(**_kept(cache / f"sentence-{_digest(language.WEIGHTS)}", _write, folder))
+    return Sentence(**_kept(cache / f"sentence-{digest(Path(__file__), language.WEIGHTS)}", _write, folder))
 
 
 def _kept(kept: Path, run: Callable[[Path], Film | Sentence], folder: Path) -> dict[str, Any]:
@@ -88,15 +89,6 @@ def _kept(kept: Path, run: Callable[[Path], Film | Sentence], folder: Path) -> d
         (kept / "made.json").write_text(json.dumps(made.__dict__), "utf-8")
     shutil.copytree(kept, folder, ignore=shutil.ignore_patterns("made.json"), dirs_exist_ok=True)
     return json.loads((kept / "made.json").read_text("utf-8"))
-
-
-def _digest(weights: Path) -> str:
-    """Of everything that a run follows from: the weights, and this file."""
-    total = hashlib.sha256(Path(__file__).read_bytes())
-    for path in sorted(weights.rglob("*")):
-        if path.is_file():
-            total.update(path.read_bytes())
-    return total.hexdigest()[:16]
 
 
 @contextmanager

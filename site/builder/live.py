@@ -3,7 +3,6 @@ built, and `live.mjs` shows one at a time. Without a script the last one is ther
 
 from __future__ import annotations
 
-import hashlib
 import json
 import runpy
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from inferlab.models.quiet import quiet
 from inferlab.models.scenes import check_pictures
 
 from . import ROOT
+from .digests import digest
 from .templates import filled
 
 SCALES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0)
@@ -55,10 +55,7 @@ Moving = tuple[str, str, list[str], int]
 def guidance(cache: Path, static: Path) -> Moving:
     """One noise at eleven scales."""
     source = ROOT / "handbook" / "figures" / "guidance.py"
-    total = hashlib.sha256(Path(__file__).read_bytes() + source.read_bytes())
-    for path in sorted(path for path in WEIGHTS.rglob("*") if path.is_file()):
-        total.update(path.read_bytes())
-    kept = cache / f"guidance-{total.hexdigest()[:16]}"
+    kept = cache / f"guidance-{digest(Path(__file__), source, WEIGHTS)}"
     if not (kept / "said.json").exists():
         kept.mkdir(parents=True, exist_ok=True)
         (kept / "said.json").write_text(json.dumps(_drawn(source, kept)), "utf-8")

@@ -4,7 +4,6 @@ runs of Python's to compare with."""
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import logging
 import shutil
@@ -30,6 +29,7 @@ from inferlab.models import load_pipeline
 from inferlab.models.pictures import FLUX, WEIGHTS
 
 from . import SITE
+from .digests import digest
 from .npm import RUNTIME
 from .templates import filled, wide_page
 
@@ -409,14 +409,9 @@ def latents_of(pipe: Any, asked: Mapping[str, Any]) -> np.ndarray:
 
 def _digest() -> str:
     """Of all that the files follow from: weights, this file, and who exports and runs them."""
-    total = hashlib.sha256(Path(__file__).read_bytes())
-    total.update(json.loads((RUNTIME.parent / "package.json").read_text("utf-8"))["version"].encode())
-    for package in ("torch", "onnx", "onnxscript", "diffusers", "transformers"):
-        total.update(version(package).encode())
-    for path in (*sorted(WEIGHTS.rglob("*")), *sorted(FLUX.rglob("*"))):
-        if path.is_file():
-            total.update(path.read_bytes())
-    return total.hexdigest()[:16]
+    runtime = json.loads((RUNTIME.parent / "package.json").read_text("utf-8"))["version"]
+    packages = map(version, ("torch", "onnx", "onnxscript", "diffusers", "transformers"))
+    return digest(Path(__file__), WEIGHTS, FLUX, also=" ".join([runtime, *packages]))
 
 
 def model_files(cache: Path) -> Path:
@@ -433,11 +428,11 @@ def model_files(cache: Path) -> Path:
 
 def write_model(kept: Path, pages: Path) -> None:
     """Write the page, with the model's files from their folder."""
-    digest = kept.name.removeprefix("model-")
-    shutil.copytree(kept, pages / "_static" / "model" / digest)
+    name = kept.name.removeprefix("model-")
+    shutil.copytree(kept, pages / "_static" / "model" / name)
     html = filled(
         "model",
-        folder=f"_static/model/{digest}/",
+        folder=f"_static/model/{name}/",
         asked=ASKED,
         captions=CAPTIONS,
         places=PLACES,

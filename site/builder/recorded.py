@@ -8,7 +8,6 @@ a learner's answer fails, and has no output.
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import json
 import os
@@ -27,6 +26,7 @@ import nbformat
 import inferlab
 
 from . import SITE
+from .digests import digest
 
 PACKAGE = Path(inferlab.__file__).parent
 ENGINE = ("trace", "models", "weights", "lab")
@@ -57,13 +57,9 @@ class Recording:
     @cached_property
     def kept(self) -> dict[str, Path]:
         """Lab -> the file of its outputs."""
-        engine = hashlib.sha256(Path(__file__).read_bytes())
-        for part in ENGINE:
-            for path in sorted((PACKAGE / part).rglob("*")):
-                if path.is_file() and "__pycache__" not in path.parts:
-                    engine.update(path.read_bytes())
+        engine = digest(Path(__file__), *(PACKAGE / part for part in ENGINE))
         return {
-            lab: self.cache / f"{lab}-{_digest(engine.digest() + path.read_bytes())}.json"
+            lab: self.cache / f"{lab}-{digest(path, also=engine)}.json"
             for lab, path in self.releases.items()
         }
 
@@ -84,10 +80,6 @@ class Recording:
         if self.running and self.running.wait():
             raise RuntimeError("a released notebook could not be run; its reason stands above")
         return {lab: json.loads(path.read_text("utf-8")) for lab, path in self.kept.items()}
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def waits(cell: nbformat.NotebookNode) -> bool:

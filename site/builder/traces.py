@@ -4,7 +4,6 @@ built, and models at full size, which `python -m ci.gpu --parts traces` recorded
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import shutil
 import sys
@@ -20,6 +19,7 @@ from inferlab.models import load_language_model, load_pipeline
 from inferlab.trace import trace
 
 from . import ROOT
+from .digests import digest
 from .templates import filled, wide_page
 
 sys.path.insert(0, str(ROOT))
@@ -94,12 +94,7 @@ def record(cache: Path, folder: Path) -> None:
 
 def _digest() -> str:
     """Of all that a trace follows from: the tracer, the models' code and weights, and this file."""
-    total = hashlib.sha256(Path(__file__).read_bytes())
-    for part in ("trace", "models", "weights"):
-        for path in sorted((PACKAGE / part).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                total.update(path.read_bytes())
-    return total.hexdigest()[:16]
+    return digest(Path(__file__), *(PACKAGE / part for part in ("trace", "models", "weights")))
 
 
 @dataclass(frozen=True)
